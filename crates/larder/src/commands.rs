@@ -3,6 +3,7 @@
 pub mod admin_client;
 pub mod check_config;
 pub mod command_line;
+pub mod convert;
 pub mod explain;
 pub mod fleet;
 pub mod format;

@@ -5,6 +5,7 @@
 mod caches;
 mod commands;
 mod config;
+mod convert;
 mod process;
 #[cfg(test)]
 mod simulated_scripts;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let outcome = match commands::command_line::parse() {
         Ok(Invocation::Serve { file, flags }) => commands::serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => commands::check_config::run(&file),
+        Ok(Invocation::Convert(matches)) => commands::convert::run(&matches),
         Ok(Invocation::PrintConfig) => commands::print_config::run(),
         Ok(Invocation::Format { path, size, force, options }) => {
             commands::format::run(&path, size, force, &options)

@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cli::units;
 use store::{FormatOptions, LayoutName};
 
+use crate::commands::convert;
 use crate::commands::explain;
 use crate::commands::fleet;
 use crate::commands::inspect::Inspection;
@@ -28,6 +29,8 @@ pub enum Invocation {
     CheckConfig {
         file: PathBuf,
     },
+    /// Convert the configuration of another proxy, see [`crate::commands::convert`].
+    Convert(ArgMatches),
     PrintConfig,
     Format {
         path: PathBuf,
@@ -71,6 +74,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("check-config", matches)) => {
             Ok(Invocation::CheckConfig { file: path(matches, "file") })
         }
+        Some(("convert", matches)) => Ok(Invocation::Convert(matches.clone())),
         Some(("print-config", _)) => Ok(Invocation::PrintConfig),
         Some(("format", matches)) => Ok(Invocation::Format {
             path: path(matches, "path"),
@@ -129,7 +133,8 @@ fn flags(matches: &ArgMatches) -> Result<Layer, Vec<Problem>> {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 after an orderly end, 1 when something failed while running, 2 for a wrong command \
-line or configuration, 3 when something was done but not at all nodes of a fleet, 128 + the \
+line or configuration, 3 when something was done only in part (not at all nodes of a fleet, not \
+every directive of a converted file), 128 + the \
 signal's number when a second signal cut the end short.";
 
 pub fn command() -> Command {
@@ -155,6 +160,7 @@ pub fn command() -> Command {
                 .about("Validate a configuration file on this machine and list all problems")
                 .arg(path_arg("file", "FILE", "The configuration file.").required(true)),
         )
+        .subcommand(convert::command())
         .subcommand(Command::new("print-config").about(
             "Print a configuration file with every setting, its default and its description",
         ))

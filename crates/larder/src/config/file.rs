@@ -44,7 +44,6 @@ impl File {
     }
 
     /// Parses the text of a file called `name`.
-    #[cfg(test)]
     pub fn parse(name: &str, text: &str) -> Result<File, Problems> {
         let mut loader = Loader::default();
         loader.text(Path::new(name), text);

@@ -1,0 +1,318 @@
+//! nginx: `http` with its `server` and `location` blocks.
+
+mod backend;
+pub mod condition;
+mod known;
+mod listeners;
+mod location;
+mod matching;
+mod replies;
+mod scope;
+mod server;
+pub mod syntax;
+pub mod values;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::convert::nginx::backend::Upstreams;
+use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::server::Server;
+use crate::convert::nginx::syntax::{Directive, Reader};
+use crate::convert::output::{Output, list, text};
+use crate::convert::source::At;
+use crate::convert::units_of_others::{size, time};
+
+/// The configuration around the servers.
+struct Http<'a> {
+    scope: Scope<'a>,
+    upstreams: Upstreams<'a>,
+    variables: Variables,
+    /// Longest time that something unused stays stored, by zone.
+    inactive: BTreeMap<String, String>,
+    compresses: bool,
+}
+
+/// Converts a file. The error is a sentence.
+pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
+    let mut reader = Reader::new(path);
+    let tree = reader.read(path, text)?;
+    let mut out = Output::default();
+    for (at, why) in std::mem::take(&mut reader.missing) {
+        out.lose(&at, "include", &why);
+    }
+    // A file with servers alone is one that a main file includes within `http`.
+    let block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    account(&block, &mut out);
+    let mut http = Http {
+        scope: Scope::default().inner(&block),
+        upstreams: Upstreams::new(),
+        variables: Variables::new(),
+        inactive: BTreeMap::new(),
+        compresses: false,
+    };
+    for one in &block {
+        match one.name.as_str() {
+            "upstream" => {
+                http.upstreams.insert(one.arg(0), one);
+            }
+            "map" => map(one, &mut http.variables),
+            "proxy_cache_path" => cache(one, &mut http.inactive, &mut out),
+            _ => {}
+        }
+    }
+    http.compresses = compression(&block, &http.scope, &mut out);
+    general(&http.scope, &block, &mut out);
+    let servers: Vec<&Directive> = block.iter().filter(|one| one.name == "server").collect();
+    if servers.is_empty() {
+        return Err(format!("{}: expected a server block", path.display()));
+    }
+    let mut servers: Vec<Server> = servers.into_iter().map(Server::new).collect();
+    listeners::write(&mut servers, &mut out);
+    out.settle();
+    server::write(&servers, &http, &mut out);
+    Ok(out)
+}
+
+/// Returns the directives of an `http` block, or the directive itself.
+fn opened(directive: Directive) -> Vec<Directive> {
+    match directive.name.as_str() {
+        "http" => directive.block.unwrap_or_default(),
+        _ => vec![directive],
+    }
+}
+
+/// Reports the directives of a block without an equivalent.
+fn account(block: &[Directive], out: &mut Output) {
+    for one in block {
+        if let Some(reason) = known::loss(&one.name) {
+            out.lose(&one.at, &one.name, reason);
+        }
+    }
+}
+
+fn map(directive: &Directive, variables: &mut Variables) {
+    let name = directive.arg(1).trim_start_matches('$').to_owned();
+    let found = condition::of_map(directive, variables);
+    variables.insert(name, found);
+}
+
+/// Reads `proxy_cache_path`: the size, and how long something unused stays.
+fn cache(directive: &Directive, inactive: &mut BTreeMap<String, String>, out: &mut Output) {
+    out.set("cache", text("/var/lib/larder/larder.cache"));
+    let (mut zone, mut unused) = (String::new(), "10m".to_owned());
+    for option in &directive.args[1.min(directive.args.len())..] {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match name {
+            "keys_zone" => zone = value.split(':').next().unwrap_or_default().to_owned(),
+            "inactive" => unused = time(value).unwrap_or(unused),
+            "max_size" => {
+                let before = out.get("cache-size").and_then(|text| size(text.trim_matches('"')));
+                let all = size(value).map(|size| size.saturating_add(before.unwrap_or(0)));
+                match all {
+                    Some(all) => {
+                        out.set("cache-size", text(&cli::units::size(all.max(64 << 20))));
+                    }
+                    None => out.lose(&directive.at, "max_size", "expected a size"),
+                }
+            }
+            // One cache file has no directories, no temporary files, and is read at once.
+            "levels" | "use_temp_path" => {}
+            name if name.starts_with("loader_") || name.starts_with("manager_") => {}
+            name => {
+                let name = format!("proxy_cache_path {name}");
+                out.lose(&directive.at, &name, "the cache has a fixed size");
+            }
+        }
+    }
+    inactive.insert(zone, unused);
+}
+
+/// Reads `gzip` and `brotli`; returns whether anything is compressed.
+fn compression(block: &[Directive], scope: &Scope<'_>, out: &mut Output) -> bool {
+    let mut all = Vec::new();
+    walk(block, &mut |one| all.push(one));
+    let is_on = |name: &str| all.iter().any(|one| one.name == name && one.arg(0) == "on");
+    let codings: Vec<&str> = [("brotli", "br"), ("gzip", "gzip")]
+        .into_iter()
+        .filter(|(name, _)| is_on(name))
+        .map(|(_, coding)| coding)
+        .collect();
+    if codings.is_empty() {
+        return false;
+    }
+    out.set("compression.codings", list(&codings));
+    out.set("files.compress", list(&codings));
+    let find = |name: &str| {
+        scope.get(name).or_else(|| all.iter().copied().find(|one| one.name == name))
+    };
+    let mut types = vec!["text/html".to_owned()];
+    if let Some(given) = find("gzip_types") {
+        types.extend(given.args.iter().filter(|name| *name != "text/html").cloned());
+    }
+    if types.iter().any(|name| name == "*") {
+        types.clear();
+    }
+    if !types.is_empty() {
+        types.sort();
+        types.dedup();
+        out.set("compression.types", list(&types));
+        out.set("files.compress-types", list(&types));
+    }
+    let least = find("gzip_min_length").and_then(|one| size(one.arg(0))).unwrap_or(20);
+    out.set("compression.min", text(&cli::units::size(least)));
+    out.set("files.compress-min", text(&cli::units::size(least)));
+    for name in ["gzip_types", "gzip_min_length"] {
+        let values: Vec<_> = all.iter().filter(|one| one.name == name).collect();
+        if let Some(other) = values.iter().find(|one| one.args != values[0].args) {
+            out.lose(&other.at, name, "is one for all sites: another value was taken");
+        }
+    }
+    true
+}
+
+/// Calls `with` for all directives.
+fn walk<'a>(block: &'a [Directive], with: &mut impl FnMut(&'a Directive)) {
+    for one in block {
+        with(one);
+        walk(one.inner(), with);
+    }
+}
+
+/// Settings that are one for all sites: the directives, and the key.
+const TIMES: [(&str, &[&str]); 6] = [
+    ("proxy_connect_timeout", &["upstream.connect-timeout"]),
+    ("proxy_read_timeout", &["upstream.head-timeout", "upstream.body-timeout"]),
+    ("keepalive_timeout", &["client.idle-timeout"]),
+    ("client_header_timeout", &["client.head-timeout"]),
+    ("client_body_timeout", &["client.stall-timeout"]),
+    ("send_timeout", &["client.stall-timeout"]),
+];
+
+/// Reads what is one for all sites.
+fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
+    // nginx guesses no lifetimes, and adds no fields that it is not told to.
+    out.set("caching.heuristic-percent", "0".to_owned());
+    let mut all = Vec::new();
+    walk(block, &mut |one| all.push(one));
+    let sends = |field: &str| {
+        all.iter().any(|one| {
+            one.name == "proxy_set_header"
+                && one.arg(0).eq_ignore_ascii_case(field)
+                && !one.arg(1).is_empty()
+        })
+    };
+    let added = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+    let added: Vec<&str> = added.into_iter().filter(|field| sends(field)).collect();
+    out.set("forwarded.add", list(&added));
+    for (name, keys) in TIMES {
+        longest(name, keys, &all, out);
+    }
+    if scope.is_on("underscores_in_headers") {
+        out.set("client.field-names", text("underscores"));
+    }
+    let trusted: Vec<String> = all
+        .iter()
+        .filter(|one| one.name == "set_real_ip_from" && one.arg(0) != "unix:")
+        .map(|one| one.arg(0).to_owned())
+        .collect();
+    if !trusted.is_empty() {
+        out.set("forwarded.trust", list(&trusted));
+    }
+    if let Some(field) = all.iter().find(|one| one.name == "real_ip_header") {
+        let is_known = ["x-forwarded-for", "proxy_protocol"]
+            .contains(&field.arg(0).to_ascii_lowercase().as_str());
+        if !is_known {
+            out.lose(&field.at, "real_ip_header", "the client is named in X-Forwarded-For");
+        }
+    }
+    resolver(&all, out);
+    logs(scope, &all, out);
+}
+
+/// Sets the longest of several times, a loss where they differ.
+fn longest(name: &str, keys: &[&str], all: &[&Directive], out: &mut Output) {
+    let found: Vec<(&At, std::time::Duration)> = all
+        .iter()
+        .filter(|one| one.name == name)
+        .filter_map(|one| {
+            let time = cli::units::parse_duration(&time(one.arg(0))?)?;
+            Some((&one.at, time)).filter(|(_, time)| !time.is_zero())
+        })
+        .collect();
+    let Some((_, longest)) = found.iter().max_by_key(|(_, time)| *time) else { return };
+    if let Some((at, _)) = found.iter().find(|(_, time)| time != longest) {
+        out.lose(at, name, "is one for all sites: the longest was taken");
+    }
+    for key in keys {
+        let old = out.get(key).and_then(|old| cli::units::parse_duration(old.trim_matches('"')));
+        if old.is_none_or(|old| old < *longest) {
+            out.set(key, text(&cli::units::duration(*longest)));
+        }
+    }
+}
+
+fn resolver(all: &[&Directive], out: &mut Output) {
+    let Some(resolver) = all.iter().find(|one| one.name == "resolver") else { return };
+    let mut servers = Vec::new();
+    for arg in &resolver.args {
+        let with_port = |arg: &str| match arg.parse::<std::net::IpAddr>() {
+            Ok(std::net::IpAddr::V6(address)) => format!("[{address}]:53"),
+            Ok(address) => format!("{address}:53"),
+            Err(_) if arg.ends_with(']') => format!("{arg}:53"),
+            Err(_) => arg.to_owned(),
+        };
+        match arg.split_once('=') {
+            Some(("ipv6" | "ipv4" | "status_zone", _)) => {}
+            Some(("valid", time)) => {
+                if let Some(time) = self::time(time) {
+                    out.set("upstream.dns-ttl-min", text(&time));
+                    out.set("upstream.dns-ttl-max", text(&time));
+                }
+            }
+            _ if with_port(arg).parse::<std::net::SocketAddr>().is_ok() => {
+                servers.push(with_port(arg));
+            }
+            _ => out.lose(&resolver.at, "resolver", "expected addresses"),
+        }
+    }
+    if !servers.is_empty() {
+        out.set("upstream.resolver", text("dns"));
+        out.set("upstream.dns-servers", list(&servers));
+    }
+}
+
+/// Reads `access_log`: the first one is that of all sites.
+fn logs(scope: &Scope<'_>, all: &[&Directive], out: &mut Output) {
+    let logs: Vec<_> = all.iter().filter(|one| one.name == "access_log").collect();
+    let first = scope.get("access_log").filter(|one| one.arg(0) != "off");
+    let first = first.or_else(|| logs.iter().find(|one| one.arg(0) != "off").map(|one| **one));
+    let Some(log) = first else { return };
+    let target = log.arg(0);
+    match target.contains('$') {
+        true => out.lose(&log.at, "access_log", "a path with variables has no equivalent"),
+        false if target == "/dev/stdout" => out.set("access-log", text("-")),
+        false => {
+            let target = match target.strip_prefix("syslog:server=") {
+                Some(server) => format!("syslog:{}", server.split(',').next().unwrap_or_default()),
+                None => target.to_owned(),
+            };
+            out.set("access-log", text(&target));
+        }
+    }
+    for option in log.args.iter().skip(1) {
+        match option.split_once('=').unwrap_or((option, "")).0 {
+            "combined" => {}
+            "buffer" | "gzip" | "flush" => {}
+            "if" => out.lose(&log.at, "access_log if", "log-percent in rules leaves requests out"),
+            _ => {
+                let reason = "log-format is the combined format (docs/guide/running.md)";
+                out.lose(&log.at, &format!("log_format {option}"), reason);
+            }
+        }
+    }
+    for other in logs.iter().filter(|one| one.arg(0) != "off" && one.arg(0) != target) {
+        out.lose(&other.at, "access_log", "there is one access log for all sites");
+    }
+}

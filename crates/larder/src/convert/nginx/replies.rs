@@ -1,0 +1,312 @@
+//! `return`, `rewrite`, `if`, `allow` and `deny`: rules before that of a location.
+
+use crate::convert::nginx::condition::{Alternatives, Variables, of_if};
+use crate::convert::nginx::location::{Source, response_fields};
+use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::values::{escaped, template};
+use crate::convert::output::{Output, text};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+
+/// Where rules are made: the requests, names, and what is in effect.
+pub struct Place<'a, 'b> {
+    pub when: &'b Tests,
+    pub any: &'b [Tests],
+    pub name: &'b str,
+    pub server_name: &'b str,
+    pub scope: &'b Scope<'a>,
+    pub variables: &'b Variables,
+    /// True if a location is chosen by the path after a rewrite.
+    pub is_server: bool,
+}
+
+impl Place<'_, '_> {
+    fn rule(&self, what: &str) -> RuleDraft {
+        let mut rule = RuleDraft::new(&format!("{} {what}", self.name), self.when);
+        rule.any = self.any.to_vec();
+        rule
+    }
+}
+
+/// Records `set` of a block and of the `if` blocks in it.
+pub fn collect(block: &[Directive], variables: &mut Variables) {
+    for one in block {
+        match one.name.as_str() {
+            "set" if matches!(one.arg(1), "0" | "") => {
+                variables.insert(named(one), Ok(Alternatives::default()));
+            }
+            "set" => {
+                let why = format!("the variable {} is set for all", one.arg(0));
+                variables.insert(named(one), Err(why));
+            }
+            "if" => {
+                for set in one.inner().iter().filter(|inner| inner.name == "set") {
+                    let found = match set.arg(1) {
+                        "0" | "" => Err("a variable is set back to 0".to_owned()),
+                        text if text.contains('$') => Err("a variable has a text".to_owned()),
+                        _ => of_if(one, variables),
+                    };
+                    let old = variables.remove(&named(set)).unwrap_or_else(|| Ok(Alternatives::default()));
+                    let both = old.and_then(|mut old| {
+                        old.extend(found?);
+                        Ok(old)
+                    });
+                    variables.insert(named(set), both);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn named(set: &Directive) -> String {
+    set.arg(0).trim_start_matches('$').to_owned()
+}
+
+/// Pushes the rules of a block, in order. Returns whether a `return` ends it for all requests.
+pub fn write(place: &Place<'_, '_>, out: &mut Output) -> bool {
+    let mut done: Vec<String> = Vec::new();
+    for one in place.scope.block() {
+        match one.name.as_str() {
+            "return" => {
+                answer(one, place, out);
+                return true;
+            }
+            "rewrite" => rewrite(one, place, &mut done, out),
+            "if" => condition(one, place, out),
+            _ => {}
+        }
+    }
+    false
+}
+
+fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
+    let acts: Vec<&Directive> =
+        one.inner().iter().filter(|inner| !matches!(inner.name.as_str(), "set" | "break")).collect();
+    if acts.is_empty() {
+        return;
+    }
+    let what = format!("if {}", one.args.join(" "));
+    let found = match of_if(one, place.variables) {
+        Ok(found) => found,
+        Err(why) => return out.lose(&one.at, &what, &why),
+    };
+    if let Some(note) = &found.note {
+        out.lose(&one.at, &what, note);
+    }
+    let scope = place.scope.inner(one.inner());
+    for test in &found.any {
+        let (when, any) = match place.when.and(test) {
+            Some(when) => (when, place.any.to_vec()),
+            None if place.any.is_empty() => (place.when.clone(), vec![test.clone()]),
+            None => {
+                out.lose(&one.at, &what, "too many conditions of one kind");
+                continue;
+            }
+        };
+        let inner = Place { when: &when, any: &any, scope: &scope, ..*place };
+        let mut done = Vec::new();
+        for act in &acts {
+            match act.name.as_str() {
+                "return" => answer(act, &inner, out),
+                "rewrite" => rewrite(act, &inner, &mut done, out),
+                "deny" if act.arg(0) == "all" => deny(&inner, &[], &[], out),
+                "access_log" if act.arg(0) == "off" => {
+                    let mut rule = inner.rule("not logged");
+                    rule.continues = true;
+                    rule.set("log-percent", "0");
+                    rule.push(out);
+                }
+                name => out.lose(&act.at, name, "not translated within an if"),
+            }
+        }
+    }
+}
+
+/// Pushes the rule of a `return`.
+fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
+    let (status, rest) = match one.arg(0).parse::<u16>() {
+        Ok(status) => (status, one.args.get(1)),
+        Err(_) => (302, one.args.first()),
+    };
+    let mut rule = place.rule("return");
+    let what = format!("return {status}");
+    let value = rest.map(|rest| template(rest, place.server_name));
+    match (status, value) {
+        (_, Some(None)) => {
+            out.lose(&one.at, &what, "a variable has no equivalent: answered with 500");
+            rule.set("respond", text("500 Internal Server Error"));
+        }
+        (301 | 302 | 303 | 307 | 308, Some(Some(url))) => {
+            rule.set("redirect", text(&format!("{status} {url}")));
+        }
+        (403, None) => rule.set("deny", "true"),
+        (444, _) => {
+            out.lose(&one.at, &what, "the connection is not closed: answered with 403");
+            rule.set("deny", "true");
+        }
+        (status, body) => {
+            let body = body.flatten().unwrap_or_else(|| reason(status));
+            let body = if body.starts_with('@') { format!(" {body}") } else { body };
+            if !(200..600).contains(&status) {
+                return out.lose(&one.at, &what, "no such status");
+            }
+            let kind = place.scope.arg("default_type").unwrap_or("text/plain");
+            if rest.is_some() && kind != "text/plain" && !kind.ends_with("octet-stream") {
+                out.lose(&one.at, &what, "the text is sent as text/plain");
+            }
+            rule.set("respond", text(&format!("{status} {body}")));
+        }
+    }
+    response_fields(place.scope, Source::Rule(status), place.server_name, &mut rule, out);
+    rule.push(out);
+}
+
+fn reason(status: u16) -> String {
+    if matches!(status, 204 | 205 | 304) {
+        return String::new();
+    }
+    let status = http::StatusCode::from_u16(status).ok();
+    status.and_then(|status| status.canonical_reason()).unwrap_or_default().to_owned()
+}
+
+/// Pushes the rules of a `rewrite`; `done` has the expressions of those before it that end the
+/// rewriting.
+fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: &mut Output) {
+    let (regex, target, flag) = (one.arg(0), one.arg(1), one.arg(2));
+    let test = format!("~{regex}");
+    if proxy::rules::request_rules::PathTest::parse(&test, false).is_err() {
+        return out.lose(&one.at, "rewrite", "the expression is not supported");
+    }
+    let is_url = ["http://", "https://", "$scheme"].iter().any(|begin| target.starts_with(begin));
+    let status = match flag {
+        "permanent" => Some(301),
+        "redirect" => Some(302),
+        _ if is_url => Some(302),
+        _ => None,
+    };
+    let (path, query) = target.split_once('?').map_or((target, None), |(p, q)| (p, Some(q)));
+    let parts = (template(path, place.server_name), template(query.unwrap_or_default(), ""));
+    let (Some(path), Some(own)) = parts else {
+        return out.lose(&one.at, "rewrite", "a variable has no equivalent");
+    };
+    let (when, any) = match place.when.get("paths") {
+        None => (place.when.clone(), place.any.to_vec()),
+        Some(paths) if place.any.is_empty() => {
+            let mut when = place.when.clone();
+            when.0.retain(|(key, _)| key != "paths");
+            (when, vec![Tests(vec![("paths".to_owned(), paths.clone())])])
+        }
+        Some(_) => return out.lose(&one.at, "rewrite", "too many conditions of one kind"),
+    };
+    if place.is_server && status.is_none() && flag != "break" {
+        let others = place.scope.block().iter();
+        if others.filter(|other| other.name == "location" && other.arg(0) != "/").count() > 0 {
+            let reason = "the location is chosen by the path before the rewrite";
+            out.lose(&one.at, "rewrite", reason);
+        }
+    }
+    let keeps = !query.is_some_and(|query| query.is_empty() || query.ends_with('?'));
+    let own = own.trim_end_matches('?').to_owned();
+    // nginx adds the client's query, if there is one.
+    let cases: &[(Option<&str>, String)] = &match (status.is_some() || !own.is_empty(), keeps) {
+        (true, true) => {
+            let both = if own.is_empty() { "{query}".to_owned() } else { format!("{own}&{{query}}") };
+            vec![(Some("query"), both), (Some("not-query"), own)]
+        }
+        _ => vec![(None, own)],
+    };
+    for (key, query) in cases {
+        let mut when = when.clone();
+        when.add("paths", [test.clone()]);
+        when.add("not-paths", done.clone());
+        if let Some(key) = key {
+            when.add(key, ["*".to_owned()]);
+        }
+        let mut rule = RuleDraft::new(&format!("{} rewrite", place.name), &when);
+        rule.any = any.clone();
+        match status {
+            Some(status) => {
+                let mark = if query.is_empty() { "" } else { "?" };
+                rule.set("redirect", text(&format!("{status} {path}{mark}{query}")));
+                let source = Source::Rule(status);
+                response_fields(place.scope, source, place.server_name, &mut rule, out);
+            }
+            None => {
+                rule.continues = true;
+                rule.set("set-path", text(&path));
+                match (query.is_empty(), keeps) {
+                    (false, _) => rule.set("set-query", text(query)),
+                    (true, false) => rule.add("remove-query", "*"),
+                    (true, true) => {}
+                }
+            }
+        }
+        rule.push(out);
+    }
+    if matches!(flag, "last" | "break") {
+        done.push(test);
+    } else if status.is_none() {
+        out.lose(&one.at, "rewrite", "further rewrites see the path before this one");
+    }
+}
+
+/// Pushes the rules of `allow` and `deny`, and of what asks who the client is. Returns whether
+/// nobody is allowed.
+pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
+    for name in ["auth_basic", "auth_request"] {
+        let Some(one) = place.scope.get(name).filter(|one| one.arg(0) != "off") else { continue };
+        out.lose(&one.at, name, "users are not asked who they are: denied to all");
+        deny(place, &[], &[], out);
+        return true;
+    }
+    let mut allowed: Vec<String> = Vec::new();
+    for one in place.scope.all(&["allow", "deny"]) {
+        let network = one.arg(0);
+        if network == "unix:" {
+            out.lose(&one.at, &one.name, "clients of Unix sockets have no address");
+            continue;
+        }
+        match (one.name.as_str(), network) {
+            ("allow", "all") => return false,
+            ("allow", network) => allowed.push(network.to_owned()),
+            (_, "all") => {
+                deny(place, &[], &allowed, out);
+                return allowed.is_empty();
+            }
+            (_, network) => deny(place, &[network.to_owned()], &allowed, out),
+        }
+    }
+    false
+}
+
+/// Pushes the rule of `limit_except`.
+pub fn except(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
+    let mut when = place.when.clone();
+    when.add("not-methods", one.args.iter().cloned());
+    let name = format!("{} limit_except", place.name);
+    let scope = Scope::default().inner(one.inner());
+    access(&Place { when: &when, name: &name, scope: &scope, ..*place }, out);
+    for inner in one.inner().iter().filter(|inner| {
+        !matches!(inner.name.as_str(), "allow" | "deny" | "auth_basic" | "auth_request")
+    }) {
+        out.lose(&inner.at, &inner.name, "not translated within limit_except");
+    }
+}
+
+fn deny(place: &Place<'_, '_>, clients: &[String], except: &[String], out: &mut Output) {
+    let mut rule = place.rule("access");
+    rule.when.add("clients", clients.iter().cloned());
+    rule.when.add("not-clients", except.iter().cloned());
+    rule.set("deny", "true");
+    rule.push(out);
+}
+
+/// Pushes a rule that answers in place of an application that is not served.
+pub fn unserved(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
+    let reason = "applications are served over HTTP only: answered with 501";
+    out.lose(&one.at, &one.name, reason);
+    let mut rule = place.rule(&one.name);
+    rule.set("respond", text(&format!("501 Not converted: {}", escaped(&one.name))));
+    rule.push(out);
+}

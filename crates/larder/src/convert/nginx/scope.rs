@@ -1,0 +1,48 @@
+//! Directives in effect: those of a block and, where it has none of a name, of the blocks around it.
+
+use crate::convert::nginx::syntax::Directive;
+
+/// Blocks, the innermost first.
+#[derive(Clone, Debug, Default)]
+pub struct Scope<'a> {
+    levels: Vec<&'a [Directive]>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn inner(&self, block: &'a [Directive]) -> Scope<'a> {
+        let mut levels = vec![block];
+        levels.extend(&self.levels);
+        Scope { levels }
+    }
+
+    /// Returns the directives with one of these names of the innermost block that has any.
+    pub fn all(&self, names: &[&str]) -> Vec<&'a Directive> {
+        let of = |block: &'a [Directive]| {
+            block.iter().filter(|one| names.contains(&one.name.as_str())).collect::<Vec<_>>()
+        };
+        self.levels.iter().map(|block| of(block)).find(|all| !all.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the directive with this name that is in effect.
+    pub fn get(&self, name: &str) -> Option<&'a Directive> {
+        self.all(&[name]).last().copied()
+    }
+
+    /// Returns the first argument of a directive.
+    pub fn arg(&self, name: &str) -> Option<&'a str> {
+        self.get(name).map(|directive| directive.arg(0))
+    }
+
+    pub fn is_on(&self, name: &str) -> bool {
+        self.arg(name) == Some("on")
+    }
+
+    /// Returns the directive of the innermost block only.
+    pub fn own(&self, name: &str) -> Option<&'a Directive> {
+        self.levels.first()?.iter().find(|one| one.name == name)
+    }
+
+    pub fn block(&self) -> &'a [Directive] {
+        self.levels.first().copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,562 @@
+//! `server` blocks: sites, and rules for their locations.
+
+use std::collections::BTreeMap;
+
+use crate::convert::nginx::backend::{self, DEFAULTS, Directory, Servers};
+use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::location::{self, Source};
+use crate::convert::nginx::matching::{self, Kind, Location};
+use crate::convert::nginx::replies::{self, Place};
+use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::{Http, account};
+use crate::convert::output::{Output, Table, list, text};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+
+/// A server block.
+#[derive(Clone, Debug)]
+pub struct Server<'a> {
+    directive: &'a Directive,
+    /// Hosts, without those that have no equivalent.
+    pub names: Vec<String>,
+    odd: Vec<(String, &'static str)>,
+    /// It listens without TLS.
+    pub http: bool,
+    pub https: bool,
+    /// It answers for hosts that no server names.
+    pub is_default: bool,
+}
+
+/// Where the responses of a location come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Backend {
+    Servers(Servers),
+    Files(Directory),
+    /// Nothing, or rules alone.
+    None,
+}
+
+impl<'a> Server<'a> {
+    pub fn new(directive: &'a Directive) -> Server<'a> {
+        let (mut names, mut odd) = (Vec::new(), Vec::new());
+        let all = directive.inner().iter().filter(|one| one.name == "server_name");
+        for name in all.flat_map(|one| &one.args) {
+            let name = name.to_ascii_lowercase();
+            match name.as_str() {
+                "_" | "" | "\"\"" => {}
+                _ if name.starts_with('~') || name.starts_with('$') => {
+                    odd.push((name, "a site's hosts are names, not expressions"));
+                }
+                _ if name.contains('*') => {
+                    odd.push((name, "a site's hosts are whole names: list them"));
+                }
+                _ if name.starts_with('.') => {
+                    names.push(name[1..].to_owned());
+                    odd.push((name, "a site's hosts are whole names: list those below it"));
+                }
+                _ => names.push(name),
+            }
+        }
+        names.dedup();
+        Server { directive, names, odd, http: false, https: false, is_default: false }
+    }
+
+    pub fn block(&self) -> &'a [Directive] {
+        self.directive.inner()
+    }
+
+    fn called(&self) -> &str {
+        self.names.first().map_or("default", String::as_str)
+    }
+
+    fn shares_scheme(&self, other: &Server<'_>) -> bool {
+        (self.http && other.http) || (self.https && other.https)
+    }
+}
+
+/// The sites written so far: which server's backend answers for a host.
+#[derive(Default)]
+struct Sites {
+    /// By host; the empty name is that of all other hosts.
+    backends: BTreeMap<String, Backend>,
+    /// Names of sites, by host.
+    names: BTreeMap<String, String>,
+    /// Settings in `[upstream]`.
+    general: BTreeMap<&'static str, String>,
+}
+
+/// Writes sites and rules of all servers.
+pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
+    let mut sites = Sites::default();
+    let mains: Vec<Backend> = servers.iter().map(|server| main(server, http, out)).collect();
+    let mut order: Vec<usize> = (0..servers.len()).collect();
+    // Of two servers for a host, that with TLS has the content as a rule.
+    order.sort_by_key(|at| (mains[*at] == Backend::None, !servers[*at].https));
+    for at in order {
+        site(&servers[at], &mains[at], &mut sites, out);
+    }
+    if out.get("reverse").is_none() && out.get("static").is_none() && sites.backends.is_empty() {
+        let at = &servers[0].directive.at;
+        out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        out.set("reverse", text("http://127.0.0.1:9"));
+    }
+    for server in servers {
+        rules(server, servers, http, &sites, out);
+    }
+}
+
+/// Returns where the responses for `/` come from.
+fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
+    let scope = http.scope.inner(server.block());
+    if server.block().iter().any(|one| one.name == "return") {
+        return Backend::None;
+    }
+    let (locations, _) = matching::ordered(server.block());
+    let root = locations.iter().find(|one| one.kind != Kind::Regex && one.path == "/");
+    let found = root.map(|root| of_location(&scope.inner(root.directive.inner()), http, out));
+    let found = found.filter(|found| *found != Backend::None);
+    let any = || {
+        let scopes = locations.iter().map(|one| scope.inner(one.directive.inner()));
+        let mut scopes: Vec<Scope<'_>> =
+            scopes.filter(|inner| inner.own("proxy_pass").is_some()).collect();
+        Some(of_location(&scopes.pop()?, http, out))
+    };
+    found.or_else(any).unwrap_or_else(|| match scope.get("root") {
+        Some(_) => backend::directory(&scope, &mut Output::default())
+            .map_or(Backend::None, Backend::Files),
+        None => Backend::None,
+    })
+}
+
+fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
+    if let Some(pass) = scope.own("proxy_pass") {
+        let servers = backend::servers(pass, scope, &http.upstreams, out);
+        return servers.map_or(Backend::None, Backend::Servers);
+    }
+    if scope.own("return").is_some() {
+        return Backend::None;
+    }
+    backend::directory(scope, out).map_or(Backend::None, Backend::Files)
+}
+
+/// Writes the site of a server.
+fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output) {
+    for (name, why) in &server.odd {
+        if !server.is_default {
+            out.lose(&server.directive.at, &format!("server_name {name}"), why);
+        }
+    }
+    if server.is_default && !sites.backends.contains_key("") && *main != Backend::None {
+        match main {
+            Backend::Servers(servers) => {
+                out.set("reverse", list(&servers.all));
+                for (key, value) in &servers.options {
+                    out.set(&format!("upstream.{key}"), value.clone());
+                    sites.general.insert(key, value.clone());
+                }
+            }
+            Backend::Files(files) => {
+                out.set("static", text(&files.root));
+                for (key, value) in &files.options {
+                    out.set(&format!("files.{key}"), value.clone());
+                }
+            }
+            Backend::None => {}
+        }
+        out.settle();
+        sites.backends.insert(String::new(), main.clone());
+        return;
+    }
+    if server.is_default && (*main != Backend::None || sites.backends.contains_key("")) {
+        return;
+    }
+    let hosts: Vec<String> =
+        server.names.iter().filter(|name| !sites.backends.contains_key(*name)).cloned().collect();
+    if hosts.is_empty() {
+        return;
+    }
+    let mut table = Table::new("site");
+    let name = out.unique("site", &hosts[0]);
+    table.set("name", text(&name));
+    table.set("hosts", list(&hosts));
+    match main {
+        Backend::Servers(servers) => table_of(servers, &hosts, sites, &mut table),
+        Backend::Files(files) => {
+            table.set("root", text(&files.root));
+            files.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
+        }
+        Backend::None => {
+            // Its rules answer; a site must have an origin server all the same.
+            if sites.backends.contains_key("") {
+                return;
+            }
+            table.comments.push("rules answer all requests for this site".to_owned());
+            table.set("upstream", list(&["http://127.0.0.1:9"]));
+        }
+    }
+    for host in hosts {
+        sites.names.insert(host.clone(), name.clone());
+        sites.backends.insert(host, main.clone());
+    }
+    out.push(table);
+}
+
+fn table_of(servers: &Servers, hosts: &[String], sites: &Sites, table: &mut Table) {
+    table.set("upstream", list(&servers.all));
+    if hosts.len() > 1 {
+        table.set("key-host", text("client"));
+    }
+    for (key, default) in DEFAULTS {
+        match servers.options.get(key) {
+            Some(value) => table.set(key, value.clone()),
+            // `[upstream]` has the default server's.
+            None if sites.general.contains_key(key) => table.set(key, (*default).to_owned()),
+            None => {}
+        }
+    }
+}
+
+/// Returns the requests that a server answers.
+fn requests(server: &Server<'_>, all: &[Server<'_>]) -> Tests {
+    let mut when = Tests::default();
+    let is_same = |other: &&Server<'_>| std::ptr::eq(other.directive, server.directive);
+    let others: Vec<&Server<'_>> = all.iter().filter(|other| !is_same(other)).collect();
+    if server.is_default {
+        let claimed = others.iter().filter(|other| server.shares_scheme(other));
+        let mut names: Vec<String> =
+            claimed.flat_map(|other| other.names.clone()).collect();
+        names.retain(|name| !server.names.contains(name));
+        names.sort();
+        names.dedup();
+        when.add("not-hosts", names);
+    } else {
+        when.add("hosts", server.names.iter().cloned());
+    }
+    let has_both = all.iter().any(|one| one.http) && all.iter().any(|one| one.https);
+    if has_both && !(server.http && server.https) {
+        let scheme = if server.https { "https" } else { "http" };
+        when.add("schemes", [scheme.to_owned()]);
+    }
+    when
+}
+
+/// Writes the rules of a server.
+fn rules(
+    server: &Server<'_>,
+    all: &[Server<'_>],
+    http: &Http<'_>,
+    sites: &Sites,
+    out: &mut Output,
+) {
+    let scope = http.scope.inner(server.block());
+    account(server.block(), out);
+    let when = requests(server, all);
+    if !server.is_default && server.names.is_empty() {
+        let reason = "no request reaches it: it has no host, and is not the default";
+        return out.lose(&server.directive.at, "server", reason);
+    }
+    let mut variables = http.variables.clone();
+    replies::collect(server.block(), &mut variables);
+    let name = server.called();
+    let place = Place {
+        when: &when,
+        any: &[],
+        name,
+        server_name: name,
+        scope: &scope,
+        variables: &variables,
+        is_server: true,
+    };
+    if replies::write(&place, out) {
+        return;
+    }
+    let (locations, lost) = matching::ordered(server.block());
+    for (one, why) in lost {
+        out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);
+    }
+    let site = sites
+        .backends
+        .get(server.names.first().map_or("", String::as_str))
+        .or_else(|| sites.backends.get(""))
+        .unwrap_or(&Backend::None);
+    for one in &locations {
+        let first = server.names.first().and_then(|name| sites.names.get(name));
+        let site_name = first.map_or("default", String::as_str);
+        let inner = LocationOf { server, http, site, site_name, server_when: &when, name };
+        inner.write(one, &scope, &variables, out);
+    }
+    if !locations.iter().any(|one| one.kind == Kind::Prefix && one.path == "/") {
+        rest(&scope, &when, name, site, http, &variables, out);
+    }
+}
+
+/// Writes the rule for requests that no location matches.
+fn rest(
+    scope: &Scope<'_>,
+    when: &Tests,
+    name: &str,
+    site: &Backend,
+    http: &Http<'_>,
+    variables: &Variables,
+    out: &mut Output,
+) {
+    let place =
+        Place { when, any: &[], name, server_name: name, scope, variables, is_server: false };
+    if replies::access(&place, out) {
+        return;
+    }
+    let mut rule = RuleDraft::new(&format!("{name} rest"), when);
+    match site {
+        Backend::Files(_) => {
+            location::response_fields(scope, Source::Files, name, &mut rule, out);
+            common(scope, http, &mut rule);
+        }
+        // nginx looks for a file below its own root.
+        _ => rule.set("respond", text("404 Not Found")),
+    }
+    if !rule.is_empty() {
+        rule.push(out);
+    }
+}
+
+/// Adds the keys that any location may have.
+fn common(scope: &Scope<'_>, http: &Http<'_>, rule: &mut RuleDraft) {
+    if http.compresses && !scope.is_on("gzip") && !scope.is_on("brotli") {
+        rule.set("compress", "[]");
+    }
+    if scope.arg("access_log") == Some("off") {
+        rule.set("log-percent", "0");
+    }
+}
+
+/// Writes the rules of a location.
+struct LocationOf<'a, 'b> {
+    server: &'b Server<'a>,
+    http: &'b Http<'a>,
+    /// What answers without a rule.
+    site: &'b Backend,
+    site_name: &'b str,
+    server_when: &'b Tests,
+    name: &'b str,
+}
+
+impl<'a> LocationOf<'a, '_> {
+    fn write(&self, one: &Location<'a>, scope: &Scope<'a>, variables: &Variables, out: &mut Output) {
+        let scope = scope.inner(one.directive.inner());
+        account(scope.block(), out);
+        let when = match self.server_when.and(&one.when) {
+            Some(when) => when,
+            None => return out.lose(&one.directive.at, "location", "too many conditions"),
+        };
+        let name = format!("{} {}", self.name, one.directive.args.join(" "));
+        let mut variables = variables.clone();
+        replies::collect(scope.block(), &mut variables);
+        let place = Place {
+            when: &when,
+            any: &[],
+            name: &name,
+            server_name: self.name,
+            scope: &scope,
+            variables: &variables,
+            is_server: false,
+        };
+        for nested in scope.block().iter().filter(|inner| inner.name == "location") {
+            let reason = "nested locations have no equivalent: the outer one answers";
+            out.lose(&nested.at, &format!("location {}", nested.args.join(" ")), reason);
+        }
+        // nginx rewrites and returns before it checks access.
+        if replies::write(&place, out) {
+            return;
+        }
+        if replies::access(&place, out) {
+            return;
+        }
+        for limit in scope.block().iter().filter(|inner| inner.name == "limit_except") {
+            replies::except(limit, &place, out);
+        }
+        const APPLICATIONS: [&str; 6] = [
+            "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "stub_status",
+        ];
+        if let Some(program) = APPLICATIONS.iter().find_map(|name| scope.own(name)) {
+            return replies::unserved(program, &place, out);
+        }
+        let backend = of_location(&scope, self.http, out);
+        let mut rule = RuleDraft::new(&name, &when);
+        common(&scope, self.http, &mut rule);
+        match &backend {
+            Backend::Servers(servers) => {
+                self.proxied(one, servers, &place, &mut rule, out);
+            }
+            Backend::Files(files) => self.files(one, files, &place, &mut rule, out),
+            Backend::None => {
+                out.lose(&one.directive.at, &name, "nothing answers it: 404");
+                rule.set("respond", text("404 Not Found"));
+            }
+        }
+        // The last location of a server needs no rule to end the search.
+        if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
+            rule.push(out);
+        }
+    }
+
+    fn proxied(
+        &self,
+        one: &Location<'_>,
+        servers: &Servers,
+        place: &Place<'_, '_>,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        let scope = place.scope;
+        location::body(scope, rule);
+        self.upstream(one, servers, rule, out);
+        if let Some(path) = &servers.path {
+            replace(one, path, rule, out);
+        }
+        location::request_fields(scope, servers, self.name, rule, out);
+        let is_rewritten = servers.path.as_ref().is_some_and(|path| *path != one.path);
+        let redirects = scope.get("proxy_redirect");
+        match redirects.map(|one| one.arg(0)) {
+            Some("off") => {}
+            None | Some("default") if !rule.has("set-host") && !is_rewritten => {}
+            _ => {
+                let at = redirects.map_or(&one.directive.at, |one| &one.at);
+                let reason = "Location fields of the origin server are passed as they are";
+                out.lose(at, "proxy_redirect", reason);
+            }
+        }
+        for page in scope.all(&["error_page"]) {
+            out.lose(&page.at, "error_page", "errors of origin servers have no page");
+        }
+        if let Some(tries) = scope.own("try_files") {
+            out.lose(&tries.at, "try_files", "a proxied path is not looked for in a directory");
+        }
+        let zone = scope.arg("proxy_cache").filter(|zone| *zone != "off");
+        let source = if zone.is_some() { Source::Stored } else { Source::Passed };
+        match zone {
+            Some(zone) => {
+                let inactive = self.http.inactive.get(zone).map_or("10m", String::as_str);
+                location::caching(scope, inactive, rule, out);
+                location::bypasses(scope, place.when, &rule.name, place.variables, out);
+            }
+            None => rule.set("bypass", "true"),
+        }
+        location::response_fields(scope, source, self.name, rule, out);
+    }
+
+    /// Names the servers, unless they are those of the site.
+    fn upstream(
+        &self,
+        one: &Location<'_>,
+        servers: &Servers,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        match self.site {
+            Backend::Servers(site) if site.all == servers.all => {}
+            Backend::Files(_) => self.beside_files(one, servers, rule, out),
+            Backend::Servers(_) | Backend::None => {
+                rule.set("upstream", list(&servers.all));
+                rule.when.add("sites", [self.site_name.to_owned()]);
+                let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
+                let differs = servers.options.iter().any(|(key, value)| {
+                    let default = DEFAULTS.iter().find(|(known, _)| known == key);
+                    let default = default.map(|(_, value)| (*value).to_owned());
+                    general(key).or(default).as_ref() != Some(value)
+                });
+                if differs {
+                    let keys: Vec<&str> = servers.options.keys().copied().collect();
+                    let reason = "the servers of a rule have the settings of [upstream]";
+                    out.lose(&one.directive.at, &keys.join(", "), reason);
+                }
+            }
+        }
+    }
+
+    /// Writes a site for a proxied path of a host whose other paths are files.
+    fn beside_files(
+        &self,
+        one: &Location<'_>,
+        servers: &Servers,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        let is_path = matches!(one.kind, Kind::Prefix | Kind::Final) && one.path.ends_with('/');
+        if !is_path || self.server.names.is_empty() {
+            let reason = "beside files, only a path that ends in / can have origin servers, at a \
+                          server with a name: answered with 501";
+            out.lose(&one.directive.at, "proxy_pass", reason);
+            return rule.set("respond", text("501 Not converted: proxy_pass"));
+        }
+        let mut table = Table::new("site");
+        let name = format!("{} {}", self.name, one.path);
+        table.set("name", text(&out.unique("site", &name)));
+        table.set("hosts", list(&self.server.names));
+        table.set("paths", list(&[&one.path]));
+        table.set("upstream", list(&servers.all));
+        servers.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
+        out.push(table);
+    }
+
+    fn files(
+        &self,
+        one: &Location<'_>,
+        files: &Directory,
+        place: &Place<'_, '_>,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        let is_main = matches!(self.site, Backend::Files(site) if site == files);
+        let is_path = matches!(one.kind, Kind::Prefix | Kind::Final) && one.path.ends_with('/');
+        if is_main {
+            // The site's own directory.
+        } else if is_path && !self.server.names.is_empty() {
+            let mut table = Table::new("site");
+            let name = format!("{} {}", self.name, one.path);
+            table.set("name", text(&out.unique("site", &name)));
+            table.set("hosts", list(&self.server.names));
+            table.set("paths", list(&[&one.path]));
+            let root = match (files.strips, files.root.strip_suffix('/')) {
+                (true, Some(root)) => root,
+                _ => &files.root,
+            };
+            table.set("root", text(root));
+            if files.strips {
+                table.set("strip-prefix", "true".to_owned());
+            }
+            files.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
+            out.push(table);
+        } else {
+            let reason = "a directory, or its settings, can be chosen only by a path that ends in \
+                          / at a server with a name: answered with 501";
+            out.lose(&one.directive.at, "root", reason);
+            rule.set("respond", text("501 Not converted: root"));
+        }
+        location::response_fields(place.scope, Source::Files, self.name, rule, out);
+    }
+}
+
+/// Replaces the path of a location by that of `proxy_pass`.
+fn replace(one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
+    let from = one.path.as_str();
+    match one.kind {
+        Kind::Exact => rule.set("set-path", text(path)),
+        Kind::Regex => {
+            out.lose(&one.directive.at, "proxy_pass", "a path behind an expression");
+        }
+        _ if from == path => {}
+        _ if from.ends_with('/') && path.ends_with('/') => {
+            if from != "/" {
+                rule.set("remove-prefix", text(from.trim_end_matches('/')));
+            }
+            if path != "/" {
+                rule.set("add-prefix", text(path.trim_end_matches('/')));
+            }
+        }
+        _ if from == "/" => {
+            rule.when.add("paths", ["/*".to_owned()]);
+            rule.set("set-path", text(&format!("{path}{{capture.1}}")));
+        }
+        _ => rule.set("set-path", text(&format!("{path}{{capture.1}}"))),
+    }
+}

@@ -1,0 +1,69 @@
+//! Values with nginx's variables as values with Larder's.
+
+/// Returns a text with the variables of requests; `None` if one has no equivalent.
+pub fn template(text: &str, server_name: &str) -> Option<String> {
+    let joined = text
+        .replace("$uri$is_args$args", "$request_uri")
+        .replace("$uri$is_args$query_string", "$request_uri");
+    let mut out = String::new();
+    let mut rest = joined.as_str();
+    while let Some(at) = rest.find('$') {
+        out.push_str(&escaped(&rest[..at]));
+        rest = &rest[at + 1..];
+        let name_end = |text: &str| {
+            text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
+        };
+        let name = match rest.strip_prefix('{') {
+            Some(inner) => {
+                let (name, after) = inner.split_once('}')?;
+                rest = after;
+                name
+            }
+            None => {
+                let end = match rest.starts_with(|c: char| c.is_ascii_digit()) {
+                    true => 1,
+                    false => name_end(rest),
+                };
+                let name = &rest[..end];
+                rest = &rest[end..];
+                name
+            }
+        };
+        out.push_str(&variable(name, server_name)?);
+    }
+    out.push_str(&escaped(rest));
+    Some(out)
+}
+
+/// Doubles the braces of a text.
+pub fn escaped(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+fn variable(name: &str, server_name: &str) -> Option<String> {
+    let plain = match name {
+        "host" | "http_host" => "{host}",
+        "request_uri" => "{uri}",
+        "uri" | "document_uri" => "{path}",
+        "args" | "query_string" => "{query}",
+        "scheme" => "{scheme}",
+        "remote_addr" => "{client_ip}",
+        "remote_port" => "{client_port}",
+        "request_method" => "{method}",
+        "request_id" => "{request_id}",
+        "ssl_protocol" => "{tls_version}",
+        "server_name" if !server_name.is_empty() => return Some(escaped(server_name)),
+        _ => "",
+    };
+    if !plain.is_empty() {
+        return Some(plain.to_owned());
+    }
+    if let Some(field) = name.strip_prefix("http_").filter(|field| !field.is_empty()) {
+        return Some(format!("{{header.{}}}", field.replace('_', "-")));
+    }
+    if let Some(cookie) = name.strip_prefix("cookie_").filter(|cookie| !cookie.is_empty()) {
+        return Some(format!("{{cookie.{cookie}}}"));
+    }
+    let number: usize = name.parse().ok().filter(|number| (1..=9).contains(number))?;
+    Some(format!("{{capture.{number}}}"))
+}

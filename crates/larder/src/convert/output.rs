@@ -1,0 +1,245 @@
+//! The converted configuration: settings and tables with the losses at their places, written as
+//! TOML and checked as `larder check-config` checks a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fmt::Write as _;
+
+use crate::config::file::File;
+use crate::config::layers::{Layer, Place, Problems};
+use crate::config::loaded::Loaded;
+use crate::convert::source::At;
+
+/// A directive that was not taken over, or not exactly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    pub at: At,
+    pub directive: String,
+    pub reason: String,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loss { at, directive, reason } = self;
+        write!(f, "{}:{}: {directive}: {reason}", at.file, at.line)
+    }
+}
+
+/// A table such as `[[rule]]`, with comments in front.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    pub kind: &'static str,
+    pub comments: Vec<String>,
+    /// Keys and their values as TOML.
+    pub keys: Vec<(String, String)>,
+}
+
+impl Table {
+    pub fn new(kind: &'static str) -> Table {
+        Table { kind, ..Table::default() }
+    }
+
+    /// Sets a key to a value in TOML, in place of an earlier one.
+    pub fn set(&mut self, key: &str, value: String) {
+        match self.keys.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => *old = value,
+            None => self.keys.push((key.to_owned(), value)),
+        }
+    }
+
+    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501, so
+    /// that its requests do not reach later rules; what is refused again is commented out.
+    fn write(&self, out: &mut String, refusals: usize) {
+        self.comments.iter().for_each(|text| comment(out, text));
+        let mark = if refusals > usize::from(self.kind == "rule") { "#" } else { "" };
+        let _ = writeln!(out, "{mark}[[{}]]", self.kind);
+        for (key, value) in &self.keys {
+            let is_kept = refusals == 0 || CONDITIONS.contains(&key.trim_start_matches("not-"));
+            let mark = if is_kept { mark } else { "#" };
+            let _ = writeln!(out, "{mark}{key} = {value}");
+        }
+        if refusals > 0 && mark.is_empty() {
+            out.push_str("respond = \"501 Not converted\"\n");
+        }
+        out.push('\n');
+    }
+}
+
+/// Keys of a rule that say which requests it is for, without `not-`.
+const CONDITIONS: [&str; 11] = [
+    "name", "any", "sites", "hosts", "paths", "methods", "headers", "schemes", "clients", "query",
+    "cookies",
+];
+
+/// The converted configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    /// Settings by key, with a dot behind the table's name.
+    settings: BTreeMap<String, String>,
+    tables: Vec<Table>,
+    losses: Vec<Loss>,
+    /// Comments for the next table.
+    pending: Vec<String>,
+    /// Comments at the beginning.
+    first: Vec<String>,
+    /// Names of rules and sites in use.
+    names: BTreeSet<(&'static str, String)>,
+}
+
+/// Order of the tables in the file.
+const ORDER: [&str; 5] = ["certificate", "listener", "site", "access", "rule"];
+
+impl Output {
+    /// Sets a setting to a value in TOML.
+    pub fn set(&mut self, key: &str, value: String) {
+        self.settings.insert(key.to_owned(), value);
+    }
+
+    pub fn get(&self, key: &str) -> Option<&String> {
+        self.settings.get(key)
+    }
+
+    /// Adds a table behind those of its kind, with the comments of the losses since the last one.
+    pub fn push(&mut self, mut table: Table) {
+        table.comments.append(&mut self.pending);
+        self.tables.push(table);
+    }
+
+    /// Records a loss; its comment stands before the next table.
+    pub fn lose(&mut self, at: &At, directive: &str, reason: &str) {
+        let loss = Loss {
+            at: at.clone(),
+            directive: plain(directive),
+            reason: reason.trim().to_owned(),
+        };
+        if !self.losses.contains(&loss) {
+            self.pending.push(format!("not converted: {loss}"));
+            self.losses.push(loss);
+        }
+    }
+
+    /// Moves the comments of the losses so far to the beginning of the file.
+    pub fn settle(&mut self) {
+        self.first.append(&mut self.pending);
+    }
+
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// Returns a name that no other table of this kind has.
+    pub fn unique(&mut self, kind: &'static str, name: &str) -> String {
+        let name: String = plain(name).chars().take(80).collect();
+        let mut number = 1;
+        loop {
+            let tried = if number == 1 { name.clone() } else { format!("{name} ({number})") };
+            if self.names.insert((kind, tried.clone())) {
+                return tried;
+            }
+            number += 1;
+        }
+    }
+
+    /// Returns the file. Tables that the check refuses are losses.
+    ///
+    /// # Errors
+    ///
+    /// The problems that remain.
+    pub fn finish(&mut self) -> Result<String, String> {
+        self.settle();
+        self.tables.sort_by_key(|table| ORDER.iter().position(|kind| *kind == table.kind));
+        let mut broken: BTreeMap<usize, usize> = BTreeMap::new();
+        loop {
+            let (text, lines) = self.write(&broken);
+            let Err(problems) = check(&text) else { return Ok(text) };
+            let mut found = Vec::new();
+            for problem in &problems.list {
+                let Place::File(place) = &problem.place else { continue };
+                let table = lines.partition_point(|line| *line <= place.line);
+                let Some(table) = table.checked_sub(1) else { continue };
+                let times = broken.get(&table).copied().unwrap_or(0);
+                if times < 2 && !found.iter().any(|(known, _)| *known == table) {
+                    found.push((table, format!("{}: {}", problem.key, problem.text)));
+                }
+            }
+            if found.is_empty() {
+                return Err(problems.to_string());
+            }
+            for (table, why) in found {
+                *broken.entry(table).or_insert(0) += 1;
+                let at = At { file: "the result".into(), line: lines[table] };
+                let kind = format!("[[{}]]", self.tables[table].kind);
+                self.losses.push(Loss { at, directive: kind, reason: why.clone() });
+                let text = format!("not valid: {}", plain(&why));
+                self.tables[table].comments.push(text);
+            }
+        }
+    }
+
+    /// Returns the text, and the line at which each table begins.
+    fn write(&self, broken: &BTreeMap<usize, usize>) -> (String, Vec<usize>) {
+        let mut text = String::new();
+        self.first.iter().for_each(|line| comment(&mut text, line));
+        let (inner, outer): (Vec<_>, Vec<_>) =
+            self.settings.iter().partition(|(key, _)| key.contains('.'));
+        for (key, value) in outer {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        let mut section = "";
+        for (key, value) in inner {
+            let (table, key) = key.split_once('.').unwrap_or(("", key));
+            if table != section {
+                let _ = writeln!(text, "\n[{table}]");
+                section = table;
+            }
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        text.push('\n');
+        let (mut lines, mut line) = (Vec::new(), text.matches('\n').count() + 1);
+        for (at, table) in self.tables.iter().enumerate() {
+            lines.push(line);
+            let mut one = String::new();
+            table.write(&mut one, broken.get(&at).copied().unwrap_or(0));
+            line += one.matches('\n').count();
+            text.push_str(&one);
+        }
+        (text, lines)
+    }
+}
+
+/// Checks a text as a configuration file, without looking at this machine. Text of another
+/// configuration must not name variables of the environment.
+fn check(text: &str) -> Result<(), Problems> {
+    let name = "larder.toml";
+    let file = File::parse(name, &text.replace("{env:", "{?:"))?;
+    Loaded::build(&file, &Layer::new())?;
+    Ok(())
+}
+
+/// Returns a text as a TOML string. `{env:NAME}` of another configuration is no variable, so it is
+/// broken up.
+pub fn text(text: &str) -> String {
+    let safe = text.replace("{env:", "{ env:").replace('\0', "");
+    toml::Value::String(safe).to_string().replace('\n', "\\n")
+}
+
+/// Returns texts as a TOML list.
+pub fn list<T: AsRef<str>>(texts: &[T]) -> String {
+    let all: Vec<String> = texts.iter().map(|one| text(one.as_ref())).collect();
+    format!("[{}]", all.join(", "))
+}
+
+fn comment(out: &mut String, text: &str) {
+    let _ = writeln!(out, "# {}", plain(text));
+}
+
+/// Returns a text in one line of bounded length.
+fn plain(text: &str) -> String {
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let mut short: String =
+        text.chars().take(400).map(|c| if is_odd(c) { ' ' } else { c }).collect();
+    if text.chars().nth(400).is_some() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,609 @@
+//! Squid: `squid.conf` of a forward proxy, or of an accelerator with one kind of origin server.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::convert::output::{Output, Table, list, text};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::source::{self, At};
+
+/// A line.
+struct Line {
+    at: At,
+    words: Vec<String>,
+}
+
+impl Line {
+    fn word(&self, number: usize) -> &str {
+        self.words.get(number).map_or("", String::as_str)
+    }
+}
+
+/// Directives that need no translation, with the reason.
+const NEEDLESS: &[(&str, &str)] = &[
+    ("coredump_dir", "the service says it"),
+    ("pid_filename", "the service knows the process"),
+    ("cache_effective_user", "packaging/larder.service sets the user"),
+    ("cache_effective_group", "packaging/larder.service sets the user"),
+    ("cache_log", "messages go to standard error"),
+    ("cache_store_log", "off"),
+    ("logfile_rotate", "SIGHUP reopens the access log"),
+    ("dns_v4_first", "both families are tried"),
+    ("half_closed_clients", "a client that ends its sending side gets its response"),
+    ("pipeline_prefetch", "pipelined requests are answered in order"),
+    ("memory_pools", "internal memory"),
+    ("maximum_object_size_in_memory", "memory takes what is used"),
+    ("memory_replacement_policy", "memory keeps what is used"),
+    ("cache_replacement_policy", "clusters are evicted by their use"),
+    ("cache_swap_low", "the cache file has a fixed size"),
+    ("cache_swap_high", "the cache file has a fixed size"),
+    ("ipcache_size", "addresses are remembered as long as they hold"),
+    ("workers", "a worker for each core"),
+    ("minimum_object_size", "small objects are packed together"),
+    ("collapsed_forwarding", "always on"),
+    ("httpd_suppress_version_string", "responses do not name the version"),
+    ("icp_port", "off"),
+    ("htcp_port", "off"),
+    ("quick_abort_min", "`fill.finish-rest`"),
+    ("quick_abort_max", "`fill.finish-rest`"),
+    ("quick_abort_pct", "`fill.finish-percent`"),
+];
+
+/// Depth of nested includes.
+const INCLUDE_DEPTH_MAX: usize = 16;
+/// Most lines of all files.
+const LINES_MAX: usize = 500_000;
+
+/// Converts a file. The error is a sentence.
+pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
+    let (mut out, mut lines) = (Output::default(), Vec::new());
+    read(path, source, &mut vec![path.to_owned()], &mut lines, &mut out)?;
+    let mut squid = Squid::default();
+    lines.iter().for_each(|line| squid.acl(line, &mut out));
+    let is_accelerator =
+        lines.iter().any(|line| line.word(0) == "http_port" && line.words.iter().any(is_accel));
+    squid.is_accelerator = is_accelerator;
+    out.set("caching.sharing", text("rfc"));
+    for line in &lines {
+        squid.line(line, &mut out);
+    }
+    squid.finish(&mut out);
+    Ok(out)
+}
+
+fn is_accel(word: &String) -> bool {
+    word == "accel" || word == "vhost" || word.starts_with("defaultsite=")
+}
+
+fn read(
+    path: &Path,
+    source: &str,
+    open: &mut Vec<PathBuf>,
+    lines: &mut Vec<Line>,
+    out: &mut Output,
+) -> Result<(), String> {
+    let file: Arc<str> = path.display().to_string().into();
+    let mut joined = String::new();
+    for (number, line) in source.lines().enumerate() {
+        if let Some(begin) = line.strip_suffix('\\') {
+            joined.push_str(begin);
+            continue;
+        }
+        joined.push_str(line);
+        let text = std::mem::take(&mut joined);
+        let text = text.split(" #").next().unwrap_or_default().trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let at = At { file: file.clone(), line: number + 1 };
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        if lines.len() >= LINES_MAX {
+            return Err(format!("{file}:{}: too many lines", number + 1));
+        }
+        if words[0] != "include" {
+            lines.push(Line { at, words });
+            continue;
+        }
+        for pattern in &words[1..] {
+            let base = path.parent().unwrap_or(Path::new(""));
+            let found = glob::glob(&base.join(pattern).to_string_lossy());
+            let found: Vec<PathBuf> =
+                found.map(|all| all.filter_map(Result::ok).collect()).unwrap_or_default();
+            if found.is_empty() && !pattern.contains('*') {
+                out.lose(&at, "include", "there is no such file");
+            }
+            for other in found {
+                if open.contains(&other) || open.len() > INCLUDE_DEPTH_MAX {
+                    return Err(format!("{file}:{}: files include each other", number + 1));
+                }
+                let text = source::read(&other)?;
+                open.push(other.clone());
+                read(&other, &text, open, lines, out)?;
+                open.pop();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An access list: the key of `[[access]]` and of a rule, and the values. An error is why not.
+type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
+
+#[derive(Default)]
+struct Squid {
+    acls: BTreeMap<String, Acl>,
+    is_accelerator: bool,
+    servers: Vec<String>,
+    listens: Vec<String>,
+    denies_all: bool,
+}
+
+impl Squid {
+    /// Reads a line `acl NAME TYPE VALUE…`; lines of one name add up.
+    fn acl(&mut self, line: &Line, out: &mut Output) {
+        if line.word(0) != "acl" {
+            return;
+        }
+        let name = line.word(1).to_owned();
+        let values: Vec<String> =
+            line.words.iter().skip(3).filter(|word| !word.starts_with('-')).cloned().collect();
+        let ignores_case = line.words.iter().skip(3).any(|word| word == "-i");
+        let regex = |text: &String| {
+            let case = if ignores_case { "(?i)" } else { "" };
+            format!("~{case}{text}")
+        };
+        let found: Acl = match line.word(2) {
+            "src" if values.iter().any(|one| one == "all") => Ok(Vec::new()),
+            "src" => values.iter().map(|one| network(one)).collect::<Option<Vec<_>>>()
+                .map(|all| vec![("clients", all.concat())])
+                .ok_or_else(|| "expected networks".to_owned()),
+            "dst" => values.iter().map(|one| network(one)).collect::<Option<Vec<_>>>()
+                .map(|all| vec![("destinations", all.concat())])
+                .ok_or_else(|| "expected networks".to_owned()),
+            "dstdomain" => Ok(vec![("hosts", values)]),
+            "port" => Ok(vec![("ports", values)]),
+            "method" => Ok(vec![("methods", values)]),
+            "urlpath_regex" => Ok(vec![("paths", values.iter().map(regex).collect())]),
+            kind => Err(format!("acl {kind} has no equivalent")),
+        };
+        if let Err(why) = &found {
+            out.lose(&line.at, &format!("acl {name}"), why);
+        }
+        match (self.acls.get_mut(&name), found) {
+            (Some(Ok(old)), Ok(new)) => {
+                for (key, values) in new {
+                    match old.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, all)) => all.extend(values),
+                        None => old.push((key, values)),
+                    }
+                }
+            }
+            (_, found) => {
+                self.acls.insert(name, found);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &Line, out: &mut Output) {
+        match line.word(0) {
+            "acl" => {}
+            "http_port" | "https_port" => self.port(line, out),
+            "cache_peer" => self.peer(line, out),
+            "cache_dir" => cache_dir(line, out),
+            "cache_mem" => size(line, "memory", 16 << 20, out),
+            "maximum_object_size" => size(line, "store.max-object", 0, out),
+            "http_access" => self.access(line, out),
+            "refresh_pattern" => refresh(line, out),
+            "cache" | "no_cache" => self.cache(line, out),
+            "visible_hostname" => out.set("pseudonym", text(line.word(1))),
+            "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
+            "via" => {}
+            "forwarded_for" => match line.word(1) {
+                "on" => out.set("forwarded.add", list(&["x-forwarded-for"])),
+                "delete" | "off" => {
+                    out.set("forwarded.add", "[]".to_owned());
+                    if line.word(1) == "off" {
+                        let reason = "X-Forwarded-For: unknown is not sent: no such field";
+                        out.lose(&line.at, "forwarded_for off", reason);
+                    }
+                }
+                word => {
+                    let name = format!("forwarded_for {word}");
+                    out.lose(&line.at, &name, "the field is added to, or not sent");
+                }
+            },
+            "access_log" => access_log(line, out),
+            "request_header_access" | "reply_header_access" => self.header_access(line, out),
+            "connect_timeout" => time(line, &["upstream.connect-timeout"], out),
+            "read_timeout" => {
+                time(line, &["upstream.head-timeout", "upstream.body-timeout"], out);
+            }
+            "request_timeout" => time(line, &["client.head-timeout"], out),
+            "client_idle_pconn_timeout" => time(line, &["client.idle-timeout"], out),
+            "server_idle_pconn_timeout" => time(line, &["upstream.idle-timeout"], out),
+            "shutdown_lifetime" => time(line, &["drain"], out),
+            "dns_nameservers" => {
+                let all: Vec<String> = line.words[1..]
+                    .iter()
+                    .filter_map(|word| word.parse::<std::net::IpAddr>().ok())
+                    .map(|address| std::net::SocketAddr::new(address, 53).to_string())
+                    .collect();
+                out.set("upstream.resolver", text("dns"));
+                out.set("upstream.dns-servers", list(&all));
+            }
+            name if NEEDLESS.iter().any(|(known, _)| *known == name) => {}
+            name => out.lose(&line.at, name, "unknown directive, or without an equivalent"),
+        }
+    }
+
+    fn port(&mut self, line: &Line, out: &mut Output) {
+        let place = line.word(1);
+        if line.word(0) == "https_port" {
+            return out.lose(&line.at, "https_port", "TLS needs [[listener]] and [[certificate]]");
+        }
+        let address = match place.parse::<u16>() {
+            Ok(port) => format!("[::]:{port}"),
+            Err(_) => place.to_owned(),
+        };
+        match address.parse::<std::net::SocketAddr>() {
+            Ok(_) => self.listens.push(address),
+            Err(_) => out.lose(&line.at, "http_port", "expected a port, or an address and a port"),
+        }
+        for word in line.words.iter().skip(2) {
+            match word.split('=').next().unwrap_or_default() {
+                "accel" | "vhost" | "defaultsite" | "no-vhost" | "name" | "tcpkeepalive" => {}
+                option => {
+                    let name = format!("http_port {option}");
+                    out.lose(&line.at, &name, "no equivalent of this option");
+                }
+            }
+        }
+    }
+
+    fn peer(&mut self, line: &Line, out: &mut Output) {
+        let (host, kind, port) = (line.word(1), line.word(2), line.word(3));
+        let has = |option: &str| line.words.iter().any(|word| word == option);
+        if kind != "parent" || !has("originserver") {
+            let reason = "caches do not ask each other (fleets share caches)";
+            return out.lose(&line.at, "cache_peer", reason);
+        }
+        let scheme = if has("ssl") || has("tls") { "https" } else { "http" };
+        let mut server = format!("{scheme}://{host}:{port}");
+        for word in line.words.iter().skip(5) {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("weight", n) => server.push_str(&format!(" weight={n}")),
+                ("max-conn", n) => server.push_str(&format!(" max-conns={n}")),
+                ("no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "name"
+                | "round-robin" | "default" | "ssl" | "tls", _) => {}
+                ("forceddomain", _) => {
+                    out.set("reverse-host", text("upstream"));
+                    out.lose(&line.at, "forceddomain", "the server gets its own name as Host");
+                }
+                (option, _) => {
+                    let name = format!("cache_peer {option}");
+                    out.lose(&line.at, &name, "no equivalent of this option");
+                }
+            }
+        }
+        self.servers.push(server);
+    }
+
+    /// Returns the lists of a line behind its action; an error is why there is no equivalent.
+    fn lists(&self, words: &[String]) -> Result<Vec<(bool, &'static str, Vec<String>)>, String> {
+        let mut all = Vec::new();
+        for word in words {
+            let (name, is_not) = match word.strip_prefix('!') {
+                Some(name) => (name, true),
+                None => (word.as_str(), false),
+            };
+            let found = match (self.acls.get(name), name) {
+                (Some(found), _) => found.clone()?,
+                (None, "all") => Vec::new(),
+                (None, "localhost") => {
+                    vec![("clients", vec!["127.0.0.1".to_owned(), "::1".to_owned()])]
+                }
+                (None, "to_localhost") => {
+                    vec![("destinations", vec!["127.0.0.0/8".to_owned(), "::1".to_owned()])]
+                }
+                (None, "CONNECT") => vec![("methods", vec!["CONNECT".to_owned()])],
+                (None, "manager") => return Err("the admin interface has an address".to_owned()),
+                (None, name) => return Err(format!("there is no acl {name}")),
+            };
+            if is_not && found.is_empty() {
+                return Err("nothing matches !all".to_owned());
+            }
+            all.extend(found.into_iter().map(|(key, values)| (is_not, key, values)));
+        }
+        Ok(all)
+    }
+
+    /// Reads `http_access`. `deny !LIST` becomes ports and lists to allow before a denial.
+    fn access(&mut self, line: &Line, out: &mut Output) {
+        let what = line.words.join(" ");
+        let action = line.word(1).to_owned();
+        // The admin interface is not reached by the proxy's address.
+        if line.words.iter().any(|word| word == "manager" || word == "!manager") {
+            return;
+        }
+        let found = self.lists(line.words.get(2..).unwrap_or_default());
+        let lists = match found {
+            Ok(lists) => lists,
+            Err(why) if action == "deny" => {
+                let reason = format!("{why}: nothing is allowed from here on");
+                out.lose(&line.at, &what, &reason);
+                let mut table = Table::new("access");
+                table.set("action", text("deny"));
+                return out.push(table);
+            }
+            Err(why) => return out.lose(&line.at, &what, &why),
+        };
+        let mut table = Table::new("access");
+        table.set("action", text(&action));
+        for (is_not, key, values) in &lists {
+            let others = if *is_not { other_ports(key, values) } else { Some(values.clone()) };
+            let is_twice = table.keys.iter().any(|(known, _)| known == key);
+            match others.filter(|_| !is_twice && *key != "paths") {
+                Some(values) => table.set(key, list(&values)),
+                None => {
+                    let reason = format!("no equivalent of this test of {key}");
+                    return self.unstated(line, &what, &reason, &action, out);
+                }
+            }
+        }
+        let ports = table.keys.iter_mut().find(|(key, _)| key == "ports");
+        if let Some((_, value)) = ports {
+            *value = value.replace("\"0-0\"", "");
+        }
+        self.denies_all |= lists.is_empty() && action == "deny";
+        out.push(table);
+    }
+
+    /// Reports an access rule without an equivalent; a denial then denies all.
+    fn unstated(&self, line: &Line, what: &str, why: &str, action: &str, out: &mut Output) {
+        if action != "deny" {
+            return out.lose(&line.at, what, why);
+        }
+        out.lose(&line.at, what, &format!("{why}: nothing is allowed from here on"));
+        let mut table = Table::new("access");
+        table.set("action", text("deny"));
+        out.push(table);
+    }
+
+    /// Reads `cache deny`.
+    fn cache(&mut self, line: &Line, out: &mut Output) {
+        let what = line.words.join(" ");
+        match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default())) {
+            ("deny", Ok(when)) => {
+                let mut rule = RuleDraft::new(&what, &when);
+                rule.continues = true;
+                rule.set("bypass", "true");
+                rule.push(out);
+            }
+            ("deny", Err(why)) => {
+                out.lose(&line.at, &what, &format!("{why}: the cache is not used"));
+                let mut rule = RuleDraft::new(&what, &Tests::default());
+                rule.continues = true;
+                rule.set("bypass", "true");
+                rule.push(out);
+            }
+            ("allow", Ok(when)) if when.0.is_empty() => {}
+            _ => out.lose(&line.at, &what, "only denials have an equivalent"),
+        }
+    }
+
+    /// Returns access lists as the condition of a rule.
+    fn rule_when(&self, words: &[String]) -> Result<Tests, String> {
+        let mut when = Tests::default();
+        for (is_not, key, values) in self.lists(words)? {
+            if matches!(key, "destinations" | "ports") {
+                return Err(format!("a rule has no test of {key}"));
+            }
+            let key = if is_not { format!("not-{key}") } else { key.to_owned() };
+            let one = Tests(vec![(key, values)]);
+            when = when.and(&one).ok_or("two lists of one kind")?;
+        }
+        Ok(when)
+    }
+
+    fn header_access(&mut self, line: &Line, out: &mut Output) {
+        let what = line.words.join(" ");
+        let (field, action) = (line.word(1), line.word(2));
+        let when = self.rule_when(line.words.get(3..).unwrap_or_default());
+        let when = match (action, when) {
+            ("deny", Ok(when)) => when,
+            ("deny", Err(why)) => return out.lose(&line.at, &what, &why),
+            // What is not denied is passed.
+            ("allow", Ok(when)) if when.0.is_empty() && field != "All" => return,
+            _ => return out.lose(&line.at, &what, "only denials of a field have an equivalent"),
+        };
+        let key = match line.word(0) {
+            "request_header_access" => "request-remove",
+            _ => "client-remove",
+        };
+        let mut rule = RuleDraft::new(&what, &when);
+        rule.continues = true;
+        match field {
+            "All" | "Other" => return out.lose(&line.at, &what, "name the fields"),
+            "Via" if key == "request-remove" => {
+                return out.set("forwarded.via", "false".to_owned());
+            }
+            "X-Forwarded-For" if key == "request-remove" => {
+                return out.set("forwarded.add", "[]".to_owned());
+            }
+            field => rule.add(key, field),
+        }
+        rule.push(out);
+    }
+
+    fn finish(&mut self, out: &mut Output) {
+        if self.listens.is_empty() {
+            self.listens.push("[::]:3128".to_owned());
+        }
+        out.set("listen", list(&self.listens));
+        if self.is_accelerator || !self.servers.is_empty() {
+            let servers = match self.servers.is_empty() {
+                true => vec!["http://127.0.0.1:9".to_owned()],
+                false => self.servers.clone(),
+            };
+            out.set("reverse", list(&servers));
+        } else if !self.denies_all {
+            // Squid denies what no rule allows.
+            let mut table = Table::new("access");
+            table.set("action", text("deny"));
+            out.push(table);
+        }
+    }
+}
+
+/// Returns the ports that a list leaves out.
+fn other_ports(key: &str, values: &[String]) -> Option<Vec<String>> {
+    if key != "ports" {
+        return None;
+    }
+    let mut ranges = Vec::new();
+    for value in values {
+        let (from, to) = value.split_once('-').unwrap_or((value, value));
+        ranges.push((from.parse::<u32>().ok()?, to.parse::<u32>().ok()?));
+    }
+    ranges.sort_unstable();
+    let (mut next, mut others) = (1_u32, Vec::new());
+    for (from, to) in ranges {
+        if from > next {
+            others.push(format!("{next}-{}", from - 1));
+        }
+        next = next.max(to.checked_add(1)?);
+    }
+    if next <= 65_535 {
+        others.push(format!("{next}-65535"));
+    }
+    (!others.is_empty()).then_some(others)
+}
+
+/// Returns an address, a network, or a range of addresses as networks.
+fn network(text: &str) -> Option<Vec<String>> {
+    let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+    // A mask such as 255.255.255.0.
+    if let Ok(mask) = bits.parse::<std::net::Ipv4Addr>() {
+        let address = address.parse().ok()?;
+        let network = ipnet::Ipv4Net::with_netmask(address, mask).ok()?;
+        return Some(vec![network.trunc().to_string()]);
+    }
+    if let Some((from, to)) = text.split_once('-') {
+        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+        let all: Vec<String> =
+            ipnet::Ipv4Subnets::new(from, to, 0).take(64).map(|net| net.to_string()).collect();
+        return Some(all).filter(|all| !all.is_empty());
+    }
+    let network = text.parse::<ipnet::IpNet>().ok().map(|network| network.trunc().to_string());
+    let address = || text.parse::<std::net::IpAddr>().ok().map(|address| address.to_string());
+    network.or_else(address).map(|one| vec![one])
+}
+
+fn cache_dir(line: &Line, out: &mut Output) {
+    // cache_dir ufs DIRECTORY MEGABYTES LEVELS: Larder's cache is one file of that size.
+    out.set("cache", text("/var/lib/larder/larder.cache"));
+    match line.word(3).parse::<u64>().ok().and_then(|size| size.checked_mul(1 << 20)) {
+        Some(size) if size >= 64 << 20 => out.set("cache-size", text(&cli::units::size(size))),
+        _ => out.lose(&line.at, "cache_dir", "expected a size of at least 64 MB"),
+    }
+}
+
+/// Sets a size such as `256 MB`.
+fn size(line: &Line, key: &str, least: u64, out: &mut Output) {
+    let unit: u64 = match line.word(2).to_ascii_uppercase().as_str() {
+        "" | "BYTES" => 1,
+        "KB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        _ => 0,
+    };
+    let bytes = line.word(1).parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
+    match bytes.filter(|bytes| *bytes >= least && *bytes > 0) {
+        Some(bytes) => out.set(key, text(&cli::units::size(bytes))),
+        None => out.lose(&line.at, line.word(0), "expected a size that Larder accepts"),
+    }
+}
+
+fn duration(number: &str, unit: &str) -> Option<std::time::Duration> {
+    let seconds: u64 = match unit.trim_end_matches('s') {
+        "" | "second" => 1,
+        "minute" => 60,
+        "hour" => 3600,
+        "day" => 86_400,
+        "week" => 604_800,
+        _ => return None,
+    };
+    let seconds = number.parse::<u64>().ok()?.checked_mul(seconds)?;
+    (seconds <= 2_147_483_647).then(|| std::time::Duration::from_secs(seconds))
+}
+
+fn time(line: &Line, keys: &[&str], out: &mut Output) {
+    match duration(line.word(1), line.word(2)) {
+        Some(time) => keys.iter().for_each(|key| out.set(key, text(&cli::units::duration(time)))),
+        None => out.lose(&line.at, line.word(0), "expected a duration"),
+    }
+}
+
+fn access_log(line: &Line, out: &mut Output) {
+    let target = line.word(1);
+    let target = target.split_once(':').filter(|(kind, _)| *kind != "none");
+    match (line.word(1), target) {
+        ("none", _) => {}
+        (_, Some(("daemon" | "stdio", path))) => out.set("access-log", text(path)),
+        (path, None) if path.starts_with('/') => out.set("access-log", text(path)),
+        _ => return out.lose(&line.at, "access_log", "expected a file"),
+    }
+    match line.word(2) {
+        "" | "squid" => out.set("log-format", text("squid")),
+        "combined" => {}
+        format => {
+            out.set("log-format", text("squid"));
+            let name = format!("access_log {format}");
+            out.lose(&line.at, &name, "written in Squid's native format");
+        }
+    }
+}
+
+/// Reads `refresh_pattern [-i] REGEX MIN PERCENT MAX OPTION…`.
+fn refresh(line: &Line, out: &mut Output) {
+    let start = if line.word(1) == "-i" { 2 } else { 1 };
+    let what = line.words.join(" ");
+    let regex = line.word(start);
+    let minutes = |at: usize| line.word(at).parse::<u64>().ok().filter(|n| *n <= 35_000_000);
+    let percent = line.word(start + 2).trim_end_matches('%').parse::<u64>().ok();
+    let times = (minutes(start + 1), percent, minutes(start + 3));
+    let (Some(least), Some(percent), Some(most)) = times else {
+        return out.lose(&line.at, &what, "expected REGEX MIN PERCENT MAX");
+    };
+    for option in line.words.iter().skip(start + 4) {
+        let reason = "this option has no equivalent: rules have ttl and answer-remove";
+        out.lose(&line.at, &format!("refresh_pattern {option}"), reason);
+    }
+    let written = |minutes: u64| {
+        text(&cli::units::duration(std::time::Duration::from_secs(minutes.saturating_mul(60))))
+    };
+    match regex {
+        "." => {
+            out.set("caching.heuristic-percent", percent.min(100).to_string());
+            out.set("caching.heuristic-max", written(most));
+            out.set("caching.heuristic-without-date", written(least));
+        }
+        "^ftp:" | "^gopher:" => {}
+        _ if regex.contains("cgi-bin") && least == 0 && percent == 0 => {
+            let mut rule = RuleDraft::new(&what, &Tests(Vec::new()));
+            rule.any = vec![Tests::one("paths", "*/cgi-bin/*"), Tests::one("query", "*")];
+            rule.continues = true;
+            rule.set("default-ttl", text("0s"));
+            rule.push(out);
+        }
+        _ => {
+            let reason = "a rule has one lifetime for responses without one: MIN was taken";
+            out.lose(&line.at, &what, reason);
+            let case = if start == 2 { "(?i)" } else { "" };
+            let mut rule = RuleDraft::new(&what, &Tests::one("paths", format!("~{case}{regex}")));
+            rule.set("default-ttl", written(least));
+            rule.push(out);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Varnish: VCL 4 with its backends, access lists and subroutines.
+//!
+//! A subroutine is walked with the condition under which its statements run: what follows `if (…) {
+//! return (pass); }` has the opposite of that condition. Every statement becomes a rule that
+//! continues, except for responses.
+
+mod backends;
+mod condition;
+mod idioms;
+mod syntax;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::convert::output::{Output, list, text};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::vcl::backends::Backends;
+use crate::convert::vcl::condition::Acls;
+use crate::convert::vcl::syntax::Statement;
+use crate::convert::vcl::walk::{Sub, Walk};
+
+/// Statuses that Varnish stores for its default time.
+const STORED: [&str; 8] = ["200", "203", "204", "300", "301", "404", "410", "414"];
+
+/// Converts a file. The error is a sentence.
+pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
+    let all = syntax::read(path, source, &[path.to_owned()])?;
+    let mut out = Output::default();
+    let (mut subs, mut acls) = (BTreeMap::<&str, Vec<&Statement>>::new(), Acls::new());
+    let mut backends = Backends::default();
+    for one in &all {
+        match one.word(0) {
+            "vcl" | "import" => {}
+            "acl" => {
+                acls.insert(one.word(1).to_owned(), networks(one, &mut out));
+            }
+            "probe" => backends.probe(one.word(1), one.inner()),
+            "backend" => backends.add(one, &mut out),
+            "sub" => subs.entry(one.word(1)).or_default().extend(one.inner()),
+            _ => out.lose(&one.at(), &one.text(), "unknown declaration"),
+        }
+    }
+    backends.directors(subs.get("vcl_init").map(Vec::as_slice).unwrap_or_default(), &mut out);
+    backends.write(&mut out);
+    out.set("forwarded.add", list(&["x-forwarded-for"]));
+    out.set("caching.heuristic-percent", "0".to_owned());
+    out.set("caching.stale-while-revalidate", text("10s"));
+    out.settle();
+    defaults(&mut out);
+    let mut walk = Walk::new(&acls, &backends, &subs);
+    for (name, kind) in [
+        ("vcl_recv", Sub::Recv),
+        ("vcl_hash", Sub::Hash),
+        ("vcl_backend_response", Sub::Response),
+        ("vcl_deliver", Sub::Deliver),
+    ] {
+        walk.run(name, kind, &mut out);
+    }
+    for (name, statements) in &subs {
+        let is_known = ["vcl_recv", "vcl_hash", "vcl_backend_response", "vcl_deliver", "vcl_init"];
+        if name.starts_with("vcl_") && !is_known.contains(name) {
+            for one in statements.iter().filter(|one| one.word(0) != "return") {
+                out.lose(&one.at(), name, "this subroutine has no equivalent");
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Writes what Varnish does without being told.
+fn defaults(out: &mut Output) {
+    let mut rule = RuleDraft::new("Varnish's default_ttl", &Tests::default());
+    rule.continues = true;
+    let times: Vec<String> = STORED.iter().map(|status| format!("{status} 2m")).collect();
+    rule.set("default-ttl", list(&times));
+    rule.push(out);
+}
+
+/// Returns the networks of an `acl`.
+fn networks(acl: &Statement, out: &mut Output) -> Vec<String> {
+    let mut all = Vec::new();
+    for entry in acl.inner() {
+        let words: Vec<&str> = entry.tokens.iter().map(|token| token.text.as_str()).collect();
+        let found = match words[..] {
+            ["localhost"] => {
+                all.push("::1".to_owned());
+                Some("127.0.0.1".to_owned())
+            }
+            [address] => Some(address.to_owned()),
+            [address, "/", bits] => Some(format!("{address}/{bits}")),
+            _ => None,
+        };
+        let is_network = |text: &String| {
+            text.parse::<ipnet::IpNet>().is_ok_and(|network| network.trunc() == network)
+                || text.parse::<std::net::IpAddr>().is_ok()
+        };
+        match found.filter(is_network) {
+            Some(network) => all.push(network),
+            None => out.lose(&entry.at(), "acl", "expected an address or a network"),
+        }
+    }
+    if all.is_empty() {
+        // An empty list would be one for all clients.
+        all.push("0.0.0.0/32".to_owned());
+    }
+    all
+}

@@ -1,0 +1,103 @@
+//! The usual edits of cookies and URLs by `regsub` and `regsuball`.
+
+use crate::convert::glob_of_regex::globs;
+use crate::convert::vcl::syntax::{Kind, Token};
+
+/// What an edit means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    CookieRemove(Vec<String>),
+    CookieKeep(Vec<String>),
+    QueryDrop(Vec<String>),
+    /// The whole query.
+    QueryNone,
+    QuerySort,
+    /// A step of another edit.
+    Step,
+}
+
+/// Steps that only tidy up before or after another edit.
+const COOKIE_STEPS: [&str; 9] = [
+    "; +", ";[^ ][^;]*", "^[; ]+|[; ]+$", "^;\\s*", "^; ", "; *$", "^;", ";\\s*$", "^(;|\\s)+",
+];
+const URL_STEPS: [&str; 9] =
+    ["\\?&", "\\?$", "&$", "(\\?|&)$", "\\?(&|$)", "\\?+$", "(\\?&|\\?$)", "[?|&]+$", "(\\?|\\&)$"];
+
+/// Returns the meaning of the value that is assigned to `Cookie`.
+pub fn of_cookie(value: &[Token]) -> Option<Edit> {
+    let words: Vec<&str> = value.iter().map(|token| token.text.as_str()).collect();
+    if words.first() == Some(&";") {
+        return Some(Edit::Step);
+    }
+    let (regex, with) = substitution(value)?;
+    if COOKIE_STEPS.contains(&regex) {
+        return Some(Edit::Step);
+    }
+    if let Some(inner) = regex.strip_prefix(";(").and_then(|rest| rest.strip_suffix(")=")) {
+        return (with == "; \\1=").then(|| Edit::CookieKeep(names(&format!("({inner})")))).filter(filled);
+    }
+    if !with.is_empty() {
+        return None;
+    }
+    let end = regex.find("=[^;]")?;
+    let name = &regex[..end];
+    let begins = ["(^|;\\s*)", "(^|; *)", "(^|; )", "(^|;\\s?)", ";\\s*", "; *", ";? ?", "^;? ?"];
+    let name = begins.iter().find_map(|begin| name.strip_prefix(begin)).unwrap_or(name);
+    Some(Edit::CookieRemove(names(name))).filter(filled)
+}
+
+/// Returns the meaning of the value that is assigned to `req.url`.
+pub fn of_url(value: &[Token]) -> Option<Edit> {
+    if value.first().is_some_and(|token| token.text == "std.querysort") {
+        return Some(Edit::QuerySort);
+    }
+    let (regex, with) = substitution(value)?;
+    if matches!(regex, "\\?.*$" | "\\?.*" | "\\?.+$") && with.is_empty() {
+        return Some(Edit::QueryNone);
+    }
+    if URL_STEPS.contains(&regex) {
+        return Some(Edit::Step);
+    }
+    let begins = ["(\\?|&)", "([?&])", "[?&]", "[\\?&]", "&", "\\?"];
+    let rest = begins.iter().find_map(|begin| regex.strip_prefix(begin))?;
+    let name = &rest[..rest.find('=')?];
+    Some(Edit::QueryDrop(names(name))).filter(filled)
+}
+
+fn filled(edit: &Edit) -> bool {
+    match edit {
+        Edit::CookieRemove(all) | Edit::CookieKeep(all) | Edit::QueryDrop(all) => {
+            !all.is_empty() && !all.iter().any(|name| name == "*")
+        }
+        _ => true,
+    }
+}
+
+/// Returns the patterns of names that an expression stands for.
+fn names(regex: &str) -> Vec<String> {
+    let inner = regex.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let whole = inner.filter(|inner| !inner.contains(['(', ')'])).unwrap_or(regex);
+    let parts: Option<Vec<String>> = whole
+        .split('|')
+        .map(|part| Some(globs(&format!("^{part}$"))?.all))
+        .collect::<Option<Vec<_>>>()
+        .map(|lists| lists.concat());
+    parts.unwrap_or_default()
+}
+
+/// Returns the expression and the replacement of a substitution in a single variable.
+fn substitution(value: &[Token]) -> Option<(&str, &str)> {
+    match value {
+        [function, open, variable, _, regex, _, with, close]
+            if matches!(function.text.as_str(), "regsub" | "regsuball")
+                && open.is("(")
+                && close.is(")")
+                && variable.kind == Kind::Word
+                && regex.kind == Kind::Text
+                && with.kind == Kind::Text =>
+        {
+            Some((&regex.text, &with.text))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,612 @@
+//! Statements of subroutines as rules.
+
+use std::collections::BTreeMap;
+
+use crate::convert::nginx::values::escaped;
+use crate::convert::output::{Output, list, text};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::units_of_others::time;
+use crate::convert::vcl::backends::Backends;
+use crate::convert::vcl::condition::{Acls, Cases, Parser, STATUS, both, negated};
+use crate::convert::vcl::idioms::{self, Edit};
+use crate::convert::vcl::syntax::{Kind, Statement, Token};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sub {
+    Recv,
+    Hash,
+    Response,
+    Deliver,
+}
+
+/// Depth of nested `call`.
+const CALLS_MAX: usize = 16;
+/// Most statements that are walked, counting those of called subroutines each time.
+const STATEMENTS_MAX: usize = 20_000;
+
+pub struct Walk<'a> {
+    acls: &'a Acls,
+    backends: &'a Backends<'a>,
+    subs: &'a BTreeMap<&'a str, Vec<&'a Statement>>,
+    kind: Sub,
+    calls: usize,
+    statements: usize,
+    /// Requests of which no cookies are left, and the names of those that are left of the others.
+    uncookied: Cases,
+    kept: Vec<String>,
+    removes_some: bool,
+    /// Lifetimes so far.
+    ttls: Vec<(Tests, Vec<String>)>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(
+        acls: &'a Acls,
+        backends: &'a Backends<'a>,
+        subs: &'a BTreeMap<&'a str, Vec<&'a Statement>>,
+    ) -> Walk<'a> {
+        Walk {
+            acls,
+            backends,
+            subs,
+            kind: Sub::Recv,
+            calls: 0,
+            statements: 0,
+            uncookied: Vec::new(),
+            kept: Vec::new(),
+            removes_some: false,
+            ttls: Vec::new(),
+        }
+    }
+
+    /// Walks a subroutine, and adds what Varnish does at its end.
+    pub fn run(&mut self, name: &'a str, kind: Sub, out: &mut Output) {
+        self.kind = kind;
+        let statements = self.subs.get(name).cloned().unwrap_or_default();
+        let rest = self.block(&statements, vec![Tests::default()], out);
+        if kind == Sub::Recv {
+            self.built_in(rest, out);
+        }
+    }
+
+    /// Requests with a cookie or credentials pass, unless `vcl_recv` returned before.
+    fn built_in(&mut self, rest: Cases, out: &mut Output) {
+        let credentials = vec![Tests::one("headers", "Authorization")];
+        if !rest.is_empty() && self.removes_some && self.kept.is_empty() {
+            let reason = "requests pass that had only cookies that are removed: name those that \
+                          matter in cookie-keep, and pass by them";
+            let at = self.subs.get("vcl_recv").and_then(|all| all.first()).map(|one| one.at());
+            out.lose(&at.unwrap_or_default(), "vcl_recv", reason);
+        }
+        let cookies = match self.kept.is_empty() {
+            true => vec![Tests::one("headers", "Cookie")],
+            false => vec![Tests(vec![("cookies".to_owned(), self.kept.clone())])],
+        };
+        let with_cookies = negated(&self.uncookied).and_then(|others| both(&cookies, &others));
+        let all = with_cookies.and_then(|mut all| {
+            all.extend(credentials.clone());
+            both(&rest, &all)
+        });
+        // Where the condition cannot be stated, more requests pass.
+        let mut all = all.unwrap_or_else(|_| [cookies, credentials].concat());
+        all.retain(|case| !case.0.is_empty());
+        for case in all {
+            self.rule("built-in pass", &case, |rule| rule.set("bypass", "true"), out);
+        }
+    }
+
+    /// Walks statements that run under `live`; returns the requests that go on behind them.
+    fn block(&mut self, all: &[&'a Statement], live: Cases, out: &mut Output) -> Cases {
+        let mut live = live;
+        let mut at = 0;
+        while let Some(one) = all.get(at) {
+            at += 1;
+            self.statements += 1;
+            if self.statements > STATEMENTS_MAX || live.is_empty() {
+                return live;
+            }
+            if one.word(0) != "if" {
+                live = self.statement(one, live, out);
+                continue;
+            }
+            let mut branches = vec![*one];
+            while let Some(next) = all.get(at).filter(|next| {
+                matches!(next.word(0), "else" | "elsif" | "elseif" | "elif")
+            }) {
+                branches.push(next);
+                at += 1;
+            }
+            live = self.branches(&branches, live, out);
+        }
+        live
+    }
+
+    fn branches(&mut self, all: &[&'a Statement], live: Cases, out: &mut Output) -> Cases {
+        let mut rest = live.clone();
+        let mut after: Cases = Vec::new();
+        let is_hits = |one: &Statement| one.tokens.iter().any(|token| token.text == "obj.hits");
+        if all.iter().any(|one| is_hits(one)) {
+            self.hits(all, &live, out);
+            return live;
+        }
+        for (number, one) in all.iter().enumerate() {
+            let inner: Vec<&Statement> = one.inner().iter().collect();
+            let tokens: &[Token] = match one.word(0) {
+                "else" if one.word(1) == "if" => &one.tokens[2..],
+                "else" => &[],
+                _ => &one.tokens[1..],
+            };
+            let is_last = one.word(0) == "else" && tokens.is_empty();
+            if self.is_step(tokens, &inner) || self.purges(tokens, &inner, out) {
+                continue;
+            }
+            let mut parser = Parser::new(tokens, self.acls);
+            let is_always = is_last || tidies_url(tokens, &inner);
+            let cases = if is_always { Ok(vec![Tests::default()]) } else { parser.parse() };
+            // The opposite is needed only if something runs under it.
+            let has_others = number + 1 < all.len() || ends(one.inner());
+            let notes = parser.notes;
+            let what = one.text();
+            let split = cases.and_then(|cases| {
+                let others = match (is_last, has_others && !is_always) {
+                    (true, _) => Vec::new(),
+                    (false, true) => both(&rest, &negated(&cases)?)?,
+                    (false, false) => rest.clone(),
+                };
+                Ok((both(&rest, &cases)?, others))
+            });
+            match split {
+                Ok((cases, others)) => {
+                    notes.iter().for_each(|note| out.lose(&one.at(), &what, note));
+                    after.extend(self.block(&inner, cases, out));
+                    rest = others;
+                }
+                Err(why) => {
+                    self.lost(one, &what, &why, &rest, out);
+                }
+            }
+        }
+        after.extend(rest);
+        after.dedup();
+        if after.len() > 64 {
+            return live;
+        }
+        // Where no branch ends, all requests go on.
+        let ends = all.iter().any(|one| ends(one.inner()));
+        if ends { after } else { live }
+    }
+
+    /// Reports a condition without an equivalent. If it would pass requests, all pass.
+    fn lost(&self, one: &Statement, what: &str, why: &str, live: &Cases, out: &mut Output) {
+        let passes = self.kind == Sub::Recv && has_pass(one.inner());
+        let is_private = self.kind == Sub::Response && has_uncacheable(one.inner());
+        if passes || is_private {
+            out.lose(&one.at(), what, &format!("{why}: nothing is answered from the cache here"));
+            for case in live {
+                self.rule("lost condition", case, |rule| rule.set("bypass", "true"), out);
+            }
+        } else {
+            out.lose(&one.at(), what, why);
+        }
+    }
+
+    /// Returns whether a branch only tidies up: `if (req.http.Cookie == "") { unset … }`.
+    fn is_step(&self, tokens: &[Token], inner: &[&Statement]) -> bool {
+        let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+        let is_empty = matches!(
+            words[..],
+            ["(", "req.http.Cookie" | "req.http.cookie", "==" | "~", "" | "^\\s*$" | "^ *$", ")"]
+        );
+        is_empty && inner.iter().all(|one| one.word(0) == "unset")
+    }
+
+    /// Reads the usual way to purge: `if (req.method == "PURGE") { if (client.ip !~ acl) … }`.
+    fn purges(&self, tokens: &[Token], inner: &[&Statement], out: &mut Output) -> bool {
+        let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+        if !matches!(words[..], ["(", "req.method", "==", "PURGE", ")"]) {
+            return false;
+        }
+        let mut names = Vec::new();
+        inner.iter().for_each(|one| names_in(one, &mut names));
+        let list_name = names.iter().find_map(|name| self.acls.get(name.as_str()));
+        match list_name {
+            Some(networks) => out.set("purge.from", list(networks)),
+            None => {
+                let at = tokens.first().map(|token| token.at.clone()).unwrap_or_default();
+                out.lose(&at, "purge", "purge.from names the networks that may purge: set it");
+            }
+        }
+        true
+    }
+
+    /// `if (obj.hits > 0) { set resp.http.X-Cache = "HIT"; }`.
+    fn hits(&self, all: &[&Statement], live: &Cases, out: &mut Output) {
+        let mut known = Vec::new();
+        for one in all.iter().flat_map(|one| one.inner()) {
+            match (one.word(0), one.word(1).strip_prefix("resp.http.")) {
+                ("set", Some(field)) if known.contains(&field) => {}
+                ("set", Some(field)) => {
+                    known.push(field);
+                    let reason = "the words of {outcome} are those of Cache-Status, such as hit";
+                    out.lose(&one.at(), one.word(1), reason);
+                    for case in live {
+                        let entry = format!("{field}: {{outcome}}");
+                        self.rule("deliver", case, |rule| rule.add("client-set", entry), out);
+                    }
+                }
+                _ => out.lose(&one.at(), &one.text(), "hits are not counted"),
+            }
+        }
+    }
+
+    fn rule(&self, name: &str, case: &Tests, with: impl FnOnce(&mut RuleDraft), out: &mut Output) {
+        let mut when = case.clone();
+        let statuses = when.get(STATUS).cloned();
+        when.0.retain(|(key, _)| key != STATUS);
+        let mut rule = RuleDraft::new(name, &when);
+        rule.continues = true;
+        if let Some(statuses) = statuses {
+            rule.set("statuses", list(&statuses));
+        }
+        with(&mut rule);
+        rule.push(out);
+    }
+
+    fn statement(&mut self, one: &'a Statement, live: Cases, out: &mut Output) -> Cases {
+        let what = one.text();
+        match one.word(0) {
+            "return" => return self.returned(one, live, out),
+            "call" => {
+                let called = self.subs.get(one.word(1)).cloned().unwrap_or_default();
+                self.calls += 1;
+                let rest = match self.calls > CALLS_MAX {
+                    true => live,
+                    false => self.block(&called, live, out),
+                };
+                self.calls -= 1;
+                return rest;
+            }
+            "set" | "unset" | "remove" => {
+                let name = one.word(1);
+                let value = one.tokens.get(3..).unwrap_or_default();
+                let found = match one.word(0) {
+                    "set" => self.set(name, value, &live, out),
+                    _ => self.unset(name, &live, out),
+                };
+                if let Err(why) = found {
+                    out.lose(&one.at(), &what, &why);
+                }
+            }
+            "hash_data" => self.hashed(one, &live, out),
+            "synthetic" | "std.log" | "std.collect" | "std.syslog" => {
+                out.lose(&one.at(), &what, "no equivalent of this statement");
+            }
+            "ban" => out.lose(&one.at(), &what, "purge by prefix, host or tag instead"),
+            _ => out.lose(&one.at(), &what, "unknown statement"),
+        }
+        live
+    }
+
+    fn returned(&mut self, one: &Statement, live: Cases, out: &mut Output) -> Cases {
+        let (action, status, reason) = (one.word(2), one.word(4), one.word(6));
+        match (self.kind, action) {
+            (Sub::Recv, "pass" | "pipe") => {
+                for case in &live {
+                    self.rule(action, case, |rule| rule.set("bypass", "true"), out);
+                }
+            }
+            (Sub::Recv, "synth") => {
+                for case in &live {
+                    let mut rule = RuleDraft::new("synth", case);
+                    let code: u16 = status.parse().unwrap_or(0);
+                    match code {
+                        403 => rule.set("deny", "true"),
+                        200..600 => {
+                            let text_of = format!("{code} {}", escaped(reason));
+                            rule.set("respond", text(text_of.trim()));
+                        }
+                        _ => {
+                            let why = "vcl_synth makes this response: answered with 500";
+                            out.lose(&one.at(), &one.text(), why);
+                            rule.set("respond", text("500 Not converted"));
+                        }
+                    }
+                    rule.push(out);
+                }
+            }
+            (Sub::Recv, "hash" | "lookup") | (Sub::Hash, "lookup") | (Sub::Deliver, "deliver") => {}
+            (Sub::Response, "deliver") => {}
+            (Sub::Response, "pass") => {
+                for case in &live {
+                    self.rule("not stored", case, |rule| rule.set("store", "false"), out);
+                }
+            }
+            _ => out.lose(&one.at(), &one.text(), "no equivalent of this end"),
+        }
+        Vec::new()
+    }
+
+    fn unset(&mut self, name: &str, live: &Cases, out: &mut Output) -> Result<(), String> {
+        let (key, field) = match name.split_once(".http.") {
+            Some(("req" | "bereq", field)) => ("request-remove", field),
+            Some(("beresp", field)) => ("answer-remove", field),
+            Some(("resp", field)) => ("client-remove", field),
+            _ => return Err("no equivalent of this variable".to_owned()),
+        };
+        if key == "request-remove" && field.eq_ignore_ascii_case("cookie") {
+            self.uncookied.extend(live.clone());
+        }
+        self.each("unset", live, key == "answer-remove", |rule| rule.add(key, field), out);
+        Ok(())
+    }
+
+    /// Pushes a rule for each case; one about responses is for all statuses unless they are given.
+    fn each(
+        &self,
+        name: &str,
+        live: &Cases,
+        is_answer: bool,
+        with: impl Fn(&mut RuleDraft),
+        out: &mut Output,
+    ) {
+        for case in live {
+            let edit = |rule: &mut RuleDraft| {
+                if is_answer && !rule.has("statuses") {
+                    rule.set("statuses", list(&["2xx", "3xx", "4xx", "5xx"]));
+                }
+                with(rule);
+            };
+            self.rule(name, case, edit, out);
+        }
+    }
+
+    fn set(
+        &mut self,
+        name: &str,
+        value: &[Token],
+        live: &Cases,
+        out: &mut Output,
+    ) -> Result<(), String> {
+        let first = value.first().map_or("", |token| token.text.as_str());
+        match name {
+            "req.backend_hint" => {
+                let servers = self.backends.get(first).ok_or("there is no such backend")?;
+                if *servers != self.backends.main {
+                    let servers = list(servers);
+                    self.each("backend", live, false, |rule| rule.set("upstream", &*servers), out);
+                }
+                Ok(())
+            }
+            "req.url" => match idioms::of_url(value).ok_or("no equivalent of this change")? {
+                Edit::QueryDrop(names) => {
+                    let with = |rule: &mut RuleDraft| {
+                        names.iter().for_each(|name| rule.add("query-drop", name.as_str()));
+                    };
+                    self.each("url", live, false, with, out);
+                    Ok(())
+                }
+                Edit::QueryNone => {
+                    self.each("url", live, false, |rule| rule.set("query-keep", "[]"), out);
+                    Ok(())
+                }
+                Edit::QuerySort => {
+                    self.each("url", live, false, |rule| rule.set("query-sort", "true"), out);
+                    Ok(())
+                }
+                _ => Ok(()),
+            },
+            "req.http.Cookie" | "req.http.cookie" => self.cookie(value, live, out),
+            "beresp.do_gzip" => {
+                out.set("compression.codings", list(&["gzip"]));
+                Ok(())
+            }
+            // Bodies pass as they come, in all cases.
+            "beresp.do_stream" => Ok(()),
+            _ if name.starts_with("beresp.") && !name.contains(".http.") => {
+                self.response(name, first, value.len(), live, out)
+            }
+            _ => self.field(name, value, live, out),
+        }
+    }
+
+    fn cookie(&mut self, value: &[Token], live: &Cases, out: &mut Output) -> Result<(), String> {
+        match idioms::of_cookie(value).ok_or("no equivalent of this change")? {
+            Edit::CookieRemove(names) => {
+                let with = |rule: &mut RuleDraft| {
+                    names.iter().for_each(|name| rule.add("cookie-remove", name.as_str()));
+                };
+                self.each("cookies", live, false, with, out);
+                self.removes_some = true;
+            }
+            Edit::CookieKeep(names) => {
+                let with = |rule: &mut RuleDraft| {
+                    names.iter().for_each(|name| rule.add("cookie-keep", name.as_str()));
+                };
+                self.each("cookies", live, false, with, out);
+                self.kept.extend(names);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lifetimes of a response.
+    fn response(
+        &mut self,
+        name: &str,
+        first: &str,
+        count: usize,
+        live: &Cases,
+        out: &mut Output,
+    ) -> Result<(), String> {
+        let is_off = name == "beresp.uncacheable";
+        if is_off && first != "true" {
+            return Ok(());
+        }
+        let value = if is_off { Some("0s".to_owned()) } else { time(first) };
+        let value = value.filter(|_| count == 1).ok_or("expected a duration")?;
+        let has_status = live.iter().any(|case| case.get(STATUS).is_some());
+        match name {
+            "beresp.uncacheable" | "beresp.ttl" if value == "0s" && !has_status => {
+                self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
+            }
+            "beresp.uncacheable" | "beresp.ttl" => {
+                live.iter().for_each(|case| self.lifetime(case, &value, out));
+            }
+            _ if has_status => return Err("a status does not decide on this".to_owned()),
+            "beresp.grace" => {
+                let value = text(&value);
+                let with = |rule: &mut RuleDraft| {
+                    for key in ["stale-while-revalidate", "stale-if-error", "stale-when-unreachable"]
+                    {
+                        rule.set(key, &*value);
+                    }
+                };
+                self.each("grace", live, false, with, out);
+            }
+            "beresp.keep" => {
+                self.each("keep", live, false, |rule| rule.set("keep", text(&value)), out);
+            }
+            _ => return Err("no equivalent of this variable".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Pushes the lifetime of the statuses of a case. The list of a later rule replaces that of an
+    /// earlier one, so it is pushed with what the earlier one says of other statuses.
+    fn lifetime(&mut self, case: &Tests, value: &str, out: &mut Output) {
+        let all = crate::convert::vcl::STORED.map(str::to_owned).to_vec();
+        let statuses = case.get(STATUS).unwrap_or(&all).clone();
+        let mut when = case.clone();
+        when.0.retain(|(key, _)| key != STATUS);
+        let times: Vec<String> =
+            statuses.iter().map(|status| format!("{status} {value}")).collect();
+        let is_other = |time: &&String| {
+            let status = time.split(' ').next().unwrap_or_default();
+            !statuses.iter().any(|one| one == status)
+        };
+        let mut pushed = vec![(when.clone(), times.clone())];
+        for (earlier, old) in &self.ttls {
+            let Some(joined) = earlier.and(&when).filter(|joined| !joined.is_never()) else {
+                continue;
+            };
+            let rest = old.iter().filter(is_other).cloned();
+            pushed.push((joined, times.iter().cloned().chain(rest).collect()));
+        }
+        for (when, times) in &pushed {
+            self.rule("ttl", when, |rule| rule.set("ttl", list(times)), out);
+        }
+        if self.ttls.len() < 64 {
+            self.ttls.extend(pushed);
+        }
+    }
+
+    fn field(
+        &self,
+        name: &str,
+        value: &[Token],
+        live: &Cases,
+        out: &mut Output,
+    ) -> Result<(), String> {
+        let Some((message, field)) = name.split_once(".http.") else {
+            return Err("no equivalent of this variable".to_owned());
+        };
+        let key = match message {
+            "req" | "bereq" => "request-set",
+            "beresp" => "answer-set",
+            "resp" => "client-set",
+            _ => return Err("no equivalent of this variable".to_owned()),
+        };
+        if field.eq_ignore_ascii_case("x-forwarded-for") && key == "request-set" {
+            return Ok(());
+        }
+        let value = template(value).ok_or("no equivalent of this value")?;
+        match (key, field.to_ascii_lowercase().as_str()) {
+            ("request-set", "host") => {
+                self.each("host", live, false, |rule| rule.set("set-host", text(&value)), out);
+            }
+            _ => {
+                let entry = format!("{field}: {value}");
+                self.each("set", live, key == "answer-set", |rule| rule.add(key, &*entry), out);
+            }
+        }
+        Ok(())
+    }
+
+    fn hashed(&self, one: &Statement, live: &Cases, out: &mut Output) {
+        let value = one.word(2);
+        let is_single = one.tokens.len() == 4;
+        match value.strip_prefix("req.http.") {
+            // Host and URL are in every key.
+            _ if is_single && matches!(value, "req.url" | "server.ip" | "client.ip") => {
+                if value == "client.ip" {
+                    out.lose(&one.at(), &one.text(), "not part of the key: the cache is not used");
+                    self.each("hash", live, false, |rule| rule.set("bypass", "true"), out);
+                }
+            }
+            Some(field) if is_single && field.eq_ignore_ascii_case("host") => {}
+            Some(field) if is_single => {
+                self.each("hash", live, false, |rule| rule.add("key-headers", field), out);
+            }
+            _ => {
+                out.lose(&one.at(), &one.text(), "not part of the key: the cache is not used");
+                self.each("hash", live, false, |rule| rule.set("bypass", "true"), out);
+            }
+        }
+    }
+}
+
+/// Returns whether a branch only takes parameters out of the URL, which needs no condition.
+fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
+    let is_url = tokens.get(1).is_some_and(|token| token.text == "req.url");
+    is_url
+        && inner.iter().all(|one| {
+            one.word(0) == "set"
+                && one.word(1) == "req.url"
+                && idioms::of_url(one.tokens.get(3..).unwrap_or_default()).is_some()
+        })
+}
+
+fn ends(all: &[Statement]) -> bool {
+    all.iter().any(|one| one.word(0) == "return" || ends(one.inner()) || one.word(0) == "call")
+}
+
+fn has_pass(all: &[Statement]) -> bool {
+    all.iter().any(|one| {
+        (one.word(0) == "return" && matches!(one.word(2), "pass" | "pipe")) || has_pass(one.inner())
+    })
+}
+
+fn has_uncacheable(all: &[Statement]) -> bool {
+    all.iter().any(|one| {
+        one.word(1) == "beresp.uncacheable"
+            || (one.word(1) == "beresp.ttl" && one.word(3).starts_with('0'))
+            || has_uncacheable(one.inner())
+    })
+}
+
+fn names_in(one: &Statement, names: &mut Vec<String>) {
+    names.extend(one.tokens.iter().map(|token| token.text.clone()));
+    one.inner().iter().for_each(|inner| names_in(inner, names));
+}
+
+/// Returns a value of texts and variables.
+fn template(value: &[Token]) -> Option<String> {
+    let mut all = String::new();
+    for token in value {
+        match (&token.kind, token.text.as_str()) {
+            (Kind::Text, text) => all.push_str(&escaped(text)),
+            (Kind::Sign, "+") => {}
+            (Kind::Word, "client.ip") => all.push_str("{client_ip}"),
+            (Kind::Word, "req.url" | "bereq.url") => all.push_str("{uri}"),
+            (Kind::Word, "req.method" | "bereq.method") => all.push_str("{method}"),
+            (Kind::Word, "req.xid" | "bereq.xid") => all.push_str("{request_id}"),
+            (Kind::Word, word) => match word.strip_prefix("req.http.")? {
+                "host" | "Host" => all.push_str("{host}"),
+                field => all.push_str(&format!("{{header.{}}}", field.to_ascii_lowercase())),
+            },
+            _ => return None,
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
