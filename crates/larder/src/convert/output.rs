@@ -107,11 +107,8 @@ impl Output {
 
     /// Records a loss; its comment stands before the next table.
     pub fn lose(&mut self, at: &At, directive: &str, reason: &str) {
-        let loss = Loss {
-            at: at.clone(),
-            directive: plain(directive),
-            reason: reason.trim().to_owned(),
-        };
+        let loss =
+            Loss { at: at.clone(), directive: plain(directive), reason: reason.trim().to_owned() };
         if !self.losses.contains(&loss) {
             self.pending.push(format!("not converted: {loss}"));
             self.losses.push(loss);

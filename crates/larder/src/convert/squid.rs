@@ -155,10 +155,16 @@ impl Squid {
         };
         let found: Acl = match line.word(2) {
             "src" if values.iter().any(|one| one == "all") => Ok(Vec::new()),
-            "src" => values.iter().map(|one| network(one)).collect::<Option<Vec<_>>>()
+            "src" => values
+                .iter()
+                .map(|one| network(one))
+                .collect::<Option<Vec<_>>>()
                 .map(|all| vec![("clients", all.concat())])
                 .ok_or_else(|| "expected networks".to_owned()),
-            "dst" => values.iter().map(|one| network(one)).collect::<Option<Vec<_>>>()
+            "dst" => values
+                .iter()
+                .map(|one| network(one))
+                .collect::<Option<Vec<_>>>()
                 .map(|all| vec![("destinations", all.concat())])
                 .ok_or_else(|| "expected networks".to_owned()),
             "dstdomain" => Ok(vec![("hosts", values)]),
@@ -274,8 +280,11 @@ impl Squid {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("weight", n) => server.push_str(&format!(" weight={n}")),
                 ("max-conn", n) => server.push_str(&format!(" max-conns={n}")),
-                ("no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "name"
-                | "round-robin" | "default" | "ssl" | "tls", _) => {}
+                (
+                    "no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "name"
+                    | "round-robin" | "default" | "ssl" | "tls",
+                    _,
+                ) => {}
                 ("forceddomain", _) => {
                     out.set("reverse-host", text("upstream"));
                     out.lose(&line.at, "forceddomain", "the server gets its own name as Host");

@@ -76,7 +76,7 @@ fn killed_again_and_again_it_never_serves_a_wrong_byte() {
     for round in 0..5 {
         let larder = setup.start();
         for i in 0..40 {
-            let target = format!("/page{i}?size={}", 100 + i * 3_777);
+            let target = format!("/page{i}?size={}", 100 + i * 3_000);
             larder.get(&origin.url(&target)).verify(&target);
             let fresh = format!("/round{round}/page{i}?size={}", 100 + i * 777);
             larder.get(&origin.url(&fresh)).verify(&fresh);

@@ -105,9 +105,8 @@ impl Question {
                     ask = read.map_err(|_| format!("ask is true or false, not {value}"))?;
                 }
                 _ => {
-                    return Err(format!(
-                        "{key:?} is not among url, method, header, client, status, answer, ask"
-                    ));
+                    let known = "url, method, header, client, status, answer and ask";
+                    return Err(format!("{key:?} is unknown; known are {known}"));
                 }
             }
         }

@@ -56,8 +56,8 @@ type Together = HashMap<Numbers, Arc<Rule>>;
 /// Number of a missed rule that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Maximum number of entries of [`Together`], which begins anew when it is full: clients that choose
-/// fields and query can make as many as there are subsets of the rules.
+/// Maximum number of entries of [`Together`], which begins anew when it is full: clients that
+/// choose fields and query can make as many as there are subsets of the rules.
 const TOGETHER_MAX: usize = 1024;
 
 impl Rules {

@@ -255,8 +255,18 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let mut rest = joined.replace("${", "$").replace('}', "");
     let has_query = ["$request_uri", "$args", "$query_string"].iter().any(|n| rest.contains(n));
     for plain in [
-        "$request_uri", "$request_method", "$scheme", "$proxy_host", "$host", "$http_host",
-        "$server_name", "$is_args", "$args", "$query_string", "$uri", "$server_port",
+        "$request_uri",
+        "$request_method",
+        "$scheme",
+        "$proxy_host",
+        "$host",
+        "$http_host",
+        "$server_name",
+        "$is_args",
+        "$args",
+        "$query_string",
+        "$uri",
+        "$server_port",
     ] {
         rest = rest.replace(plain, "");
     }

@@ -46,7 +46,9 @@ pub fn collect(block: &[Directive], variables: &mut Variables) {
                         text if text.contains('$') => Err("a variable has a text".to_owned()),
                         _ => of_if(one, variables),
                     };
-                    let old = variables.remove(&named(set)).unwrap_or_else(|| Ok(Alternatives::default()));
+                    let old = variables
+                        .remove(&named(set))
+                        .unwrap_or_else(|| Ok(Alternatives::default()));
                     let both = old.and_then(|mut old| {
                         old.extend(found?);
                         Ok(old)
@@ -81,8 +83,11 @@ pub fn write(place: &Place<'_, '_>, out: &mut Output) -> bool {
 }
 
 fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
-    let acts: Vec<&Directive> =
-        one.inner().iter().filter(|inner| !matches!(inner.name.as_str(), "set" | "break")).collect();
+    let acts: Vec<&Directive> = one
+        .inner()
+        .iter()
+        .filter(|inner| !matches!(inner.name.as_str(), "set" | "break"))
+        .collect();
     if acts.is_empty() {
         return;
     }
@@ -211,7 +216,8 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     // nginx adds the client's query, if there is one.
     let cases: &[(Option<&str>, String)] = &match (status.is_some() || !own.is_empty(), keeps) {
         (true, true) => {
-            let both = if own.is_empty() { "{query}".to_owned() } else { format!("{own}&{{query}}") };
+            let both =
+                if own.is_empty() { "{query}".to_owned() } else { format!("{own}&{{query}}") };
             vec![(Some("query"), both), (Some("not-query"), own)]
         }
         _ => vec![(None, own)],

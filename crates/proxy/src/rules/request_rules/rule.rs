@@ -38,6 +38,9 @@ pub(super) const AND: &str = " + ";
 /// Name of the rule of requests that no rule matches, where one might have.
 pub(super) const NONE: &str = "(none)";
 
+/// Keys of a rule that matter to clients of one node alone.
+const FOR_CLIENTS: [&str; 4] = ["client-set", "client-remove", "hide", "log-percent"];
+
 /// Conditions, and the treatment of requests that meet them.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -183,7 +186,10 @@ impl Rule {
 
     /// Returns the rule with its id.
     pub(super) fn identified(self) -> Rule {
-        let told = format!("{:?} {} {:?}", self.when, self.continues, self.states);
+        let is_for_clients =
+            |state: &&String| FOR_CLIENTS.iter().any(|key| state.starts_with(*key));
+        let states: Vec<_> = self.states.iter().filter(|state| !is_for_clients(state)).collect();
+        let told = format!("{:?} {} {states:?}", self.when, self.continues);
         let digest = digest_of(told.as_bytes());
         let digest = digest.to_str().ok().and_then(|hex| hex.get(..12)).unwrap_or_default();
         Rule { id: format!("{}#{digest}", self.name), ..self }
