@@ -144,9 +144,8 @@ fn compression(block: &[Directive], scope: &Scope<'_>, out: &mut Output) -> bool
     }
     out.set("compression.codings", list(&codings));
     out.set("files.compress", list(&codings));
-    let find = |name: &str| {
-        scope.get(name).or_else(|| all.iter().copied().find(|one| one.name == name))
-    };
+    let find =
+        |name: &str| scope.get(name).or_else(|| all.iter().copied().find(|one| one.name == name));
     let mut types = vec!["text/html".to_owned()];
     if let Some(given) = find("gzip_types") {
         types.extend(given.args.iter().filter(|name| *name != "text/html").cloned());

@@ -47,8 +47,8 @@ impl Table {
         }
     }
 
-    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501, so
-    /// that its requests do not reach later rules; what is refused again is commented out.
+    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501,
+    /// so that its requests do not reach later rules. A table refused again is commented out.
     fn write(&self, out: &mut String, refusals: usize) {
         self.comments.iter().for_each(|text| comment(out, text));
         let mark = if refusals > usize::from(self.kind == "rule") { "#" } else { "" };
@@ -107,11 +107,8 @@ impl Output {
 
     /// Records a loss; its comment stands before the next table.
     pub fn lose(&mut self, at: &At, directive: &str, reason: &str) {
-        let loss = Loss {
-            at: at.clone(),
-            directive: plain(directive),
-            reason: reason.trim().to_owned(),
-        };
+        let loss =
+            Loss { at: at.clone(), directive: plain(directive), reason: reason.trim().to_owned() };
         if !self.losses.contains(&loss) {
             self.pending.push(format!("not converted: {loss}"));
             self.losses.push(loss);

@@ -130,6 +130,9 @@ fn read(
 /// An access list: the key of `[[access]]` and of a rule, and the values. An error is why not.
 type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
 
+/// One list of an access rule: whether none of its values may match, the key, and the values.
+type Part = (bool, &'static str, Vec<String>);
+
 #[derive(Default)]
 struct Squid {
     acls: BTreeMap<String, Acl>,
@@ -157,10 +160,16 @@ impl Squid {
         };
         let found: Acl = match line.word(2) {
             "src" if values.iter().any(|one| one == "all") => Ok(Vec::new()),
-            "src" => values.iter().map(|one| network(one)).collect::<Option<Vec<_>>>()
+            "src" => values
+                .iter()
+                .map(|one| network(one))
+                .collect::<Option<Vec<_>>>()
                 .map(|all| vec![("clients", all.concat())])
                 .ok_or_else(|| "expected networks".to_owned()),
-            "dst" => values.iter().map(|one| network(one)).collect::<Option<Vec<_>>>()
+            "dst" => values
+                .iter()
+                .map(|one| network(one))
+                .collect::<Option<Vec<_>>>()
                 .map(|all| vec![("destinations", all.concat())])
                 .ok_or_else(|| "expected networks".to_owned()),
             "dstdomain" => Ok(vec![("hosts", values)]),
@@ -276,8 +285,11 @@ impl Squid {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("weight", n) => server.push_str(&format!(" weight={n}")),
                 ("max-conn", n) => server.push_str(&format!(" max-conns={n}")),
-                ("no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "name"
-                | "round-robin" | "default" | "ssl" | "tls", _) => {}
+                (
+                    "no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "name"
+                    | "round-robin" | "default" | "ssl" | "tls",
+                    _,
+                ) => {}
                 ("forceddomain", _) => {
                     out.set("reverse-host", text("upstream"));
                     out.lose(&line.at, "forceddomain", "the server gets its own name as Host");
@@ -292,7 +304,7 @@ impl Squid {
     }
 
     /// Returns the lists of a line behind its action; an error is why there is no equivalent.
-    fn lists(&self, words: &[String]) -> Result<Vec<(bool, &'static str, Vec<String>)>, String> {
+    fn lists(&self, words: &[String]) -> Result<Vec<Part>, String> {
         let mut all = Vec::new();
         for word in words {
             let (name, is_not) = match word.strip_prefix('!') {

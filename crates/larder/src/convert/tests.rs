@@ -185,7 +185,10 @@ fn nginx_tls_and_redirects_from_http() {
     assert_eq!(losses, Vec::<String>::new());
     assert!(toml.contains("address = \"0.0.0.0:443\"\ntls = true"), "{toml}");
     let rule = table(&toml, "\"a.test return\"");
-    assert!(rule.contains("schemes = [\"http\"]\nredirect = \"301 https://{host}{uri}\""), "{rule}");
+    assert!(
+        rule.contains("schemes = [\"http\"]\nredirect = \"301 https://{host}{uri}\""),
+        "{rule}"
+    );
     assert!(table(&toml, "\"a.test /\"").contains("schemes = [\"https\"]"), "{toml}");
 }
 
@@ -354,20 +357,22 @@ fn files_that_include_each_other_are_refused() {
     }
 }
 
+/// Words of all dialects.
+const WORDS: &[&str] = &[
+    r#"http server location if { } { } ; ; ; ( ) / ~ $ ${ $uri * = ^~ /a é proxy_pass"#,
+    r#"http://a/ return 301 rewrite ^/(.*)$ /$1 last map upstream listen 80 server_name _"#,
+    r#".a.test proxy_cache proxy_cache_valid any 1m add_header expires deny allow all"#,
+    r#"10.0.0.0/8 root try_files alias error_page vcl 4.1 backend sub vcl_recv req.url !~"#,
+    r#"&& || ! set unset req.http.Cookie beresp.ttl regsuball , acl call else return pass"#,
+    r#"http_access src port 1- refresh_pattern cache_peer 999999999999999999999 -1"#,
+    r#"{env:HOME} proxy_set_header Host client_max_body_size"#,
+];
+
 /// Words of all dialects in random order must not panic, and what comes out is valid.
 #[test]
 fn random_words_never_panic() {
-    const WORDS: &[&str] = &[
-        "http", "server", "location", "if", "{", "}", "{", "}", ";", ";", ";", "(", ")", "/", "~",
-        "\"", "'", "\\", "$", "${", "$uri", "*", "=", "^~", "/a", "é", "proxy_pass", "http://a/",
-        "return", "301", "rewrite", "^/(.*)$", "/$1", "last", "map", "upstream", "listen", "80",
-        "server_name", "_", ".a.test", "proxy_cache", "proxy_cache_valid", "any", "1m", "add_header",
-        "expires", "deny", "allow", "all", "10.0.0.0/8", "root", "try_files", "alias", "error_page",
-        "vcl", "4.1", "backend", "sub", "vcl_recv", "req.url", "!~", "&&", "||", "!", "set",
-        "unset", "req.http.Cookie", "beresp.ttl", "regsuball", ",", "acl", "call", "else", "return",
-        "pass", "\n", "\n", "http_access", "src", "port", "1-", "refresh_pattern", "cache_peer",
-        "999999999999999999999", "-1", "{env:HOME}", "proxy_set_header", "Host", "client_max_body_size",
-    ];
+    let lines = WORDS.iter().flat_map(|line| line.split(' '));
+    let words: Vec<&str> = lines.chain(["\n", "\n", "\"", "'", "\\"]).collect();
     let mut seed: u64 = 7;
     let mut next = |most: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -381,7 +386,7 @@ fn random_words_never_panic() {
             text.push_str("sub vcl_recv { ");
         }
         for _ in 0..next(60) {
-            text.push_str(WORDS[next(WORDS.len())]);
+            text.push_str(words[next(words.len())]);
             text.push_str([" ", "", " "][next(3)]);
         }
         text.push_str(["", " ; } }", " } "][next(3)]);

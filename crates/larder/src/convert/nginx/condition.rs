@@ -128,12 +128,7 @@ fn method(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, Str
     Ok(if note { found.noted("GET includes HEAD in a rule") } else { found })
 }
 
-fn path(
-    name: &str,
-    operator: &str,
-    value: &str,
-    key: &str,
-) -> Result<Alternatives, String> {
+fn path(name: &str, operator: &str, value: &str, key: &str) -> Result<Alternatives, String> {
     let test = match operator.trim_start_matches('!') {
         "=" if value.contains('*') || !value.starts_with('/') => {
             return Err("no path can be equal to it".to_owned());
@@ -191,7 +186,9 @@ fn named(name: &str, operator: &str, value: &str) -> Result<Alternatives, String
     let parts = match is_regex {
         true => globs(value).ok_or("the expression has no equivalent pattern")?,
         false if value.contains('*') => return Err("the value has a *".to_owned()),
-        false => crate::convert::glob_of_regex::Globs { all: vec![value.to_owned()], is_exact: true },
+        false => {
+            crate::convert::glob_of_regex::Globs { all: vec![value.to_owned()], is_exact: true }
+        }
     };
     let join = if key == "headers" { ": " } else { "=" };
     let texts: Vec<String> = parts.all.iter().map(|glob| format!("{field}{join}{glob}")).collect();

@@ -16,8 +16,20 @@ struct Listener {
 
 /// Options of `listen` that need no translation: the system's defaults, or said elsewhere.
 const NEEDLESS: [&str; 14] = [
-    "reuseport", "backlog", "rcvbuf", "sndbuf", "deferred", "fastopen", "so_keepalive", "bind",
-    "default_server", "default", "ipv6only", "setfib", "accept_filter", "http2",
+    "reuseport",
+    "backlog",
+    "rcvbuf",
+    "sndbuf",
+    "deferred",
+    "fastopen",
+    "so_keepalive",
+    "bind",
+    "default_server",
+    "default",
+    "ipv6only",
+    "setfib",
+    "accept_filter",
+    "http2",
 ];
 
 /// Writes listeners and certificates; notes at each server the schemes and whether it is the

@@ -12,7 +12,7 @@ use crate::convert::units_of_others::{size, size_text, time};
 /// Statuses to which nginx adds fields without `always`.
 const ADDED: [&str; 8] = ["200", "201", "204", "301", "302", "303", "307", "308"];
 
-/// What a rule is for.
+/// Source of the responses that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Responses of origin servers, stored or not.
@@ -255,8 +255,18 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let mut rest = joined.replace("${", "$").replace('}', "");
     let has_query = ["$request_uri", "$args", "$query_string"].iter().any(|n| rest.contains(n));
     for plain in [
-        "$request_uri", "$request_method", "$scheme", "$proxy_host", "$host", "$http_host",
-        "$server_name", "$is_args", "$args", "$query_string", "$uri", "$server_port",
+        "$request_uri",
+        "$request_method",
+        "$scheme",
+        "$proxy_host",
+        "$host",
+        "$http_host",
+        "$server_name",
+        "$is_args",
+        "$args",
+        "$query_string",
+        "$uri",
+        "$server_port",
     ] {
         rest = rest.replace(plain, "");
     }

@@ -47,9 +47,9 @@ pub fn ordered(block: &[Directive]) -> (Vec<Location<'_>>, Vec<(&Directive, &'st
         .collect();
     for location in all.iter_mut().filter(|location| location.kind == Kind::Final) {
         // A longer prefix that is not final comes after the expressions.
-        let longer = prefixes.iter().filter(|path| {
-            path.len() > location.path.len() && path.starts_with(&location.path)
-        });
+        let longer = prefixes
+            .iter()
+            .filter(|path| path.len() > location.path.len() && path.starts_with(&location.path));
         location.when.add("not-paths", longer.map(|path| format!("{path}*")));
     }
     (all, lost)
@@ -62,7 +62,9 @@ fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
         "~" | "~*" => (Kind::Regex, one.arg(1)),
         path if path.starts_with('@') => (Kind::Exact, path),
         path => match (path.strip_prefix("~*"), path.strip_prefix('~'), path.strip_prefix('=')) {
-            (Some(_), _, _) | (None, Some(_), _) => (Kind::Regex, path.trim_start_matches(['~', '*'])),
+            (Some(_), _, _) | (None, Some(_), _) => {
+                (Kind::Regex, path.trim_start_matches(['~', '*']))
+            }
             (None, None, Some(path)) => (Kind::Exact, path),
             _ => (Kind::Prefix, path),
         },

@@ -122,8 +122,9 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         Some(of_location(&scopes.pop()?, http, out))
     };
     found.or_else(any).unwrap_or_else(|| match scope.get("root") {
-        Some(_) => backend::directory(&scope, &mut Output::default())
-            .map_or(Backend::None, Backend::Files),
+        Some(_) => {
+            backend::directory(&scope, &mut Output::default()).map_or(Backend::None, Backend::Files)
+        }
         None => Backend::None,
     })
 }
@@ -223,8 +224,7 @@ fn requests(server: &Server<'_>, all: &[Server<'_>]) -> Tests {
     let others: Vec<&Server<'_>> = all.iter().filter(|other| !is_same(other)).collect();
     if server.is_default {
         let claimed = others.iter().filter(|other| server.shares_scheme(other));
-        let mut names: Vec<String> =
-            claimed.flat_map(|other| other.names.clone()).collect();
+        let mut names: Vec<String> = claimed.flat_map(|other| other.names.clone()).collect();
         names.retain(|name| !server.names.contains(name));
         names.sort();
         names.dedup();
@@ -333,7 +333,7 @@ fn common(scope: &Scope<'_>, http: &Http<'_>, rule: &mut RuleDraft) {
 struct LocationOf<'a, 'b> {
     server: &'b Server<'a>,
     http: &'b Http<'a>,
-    /// What answers without a rule.
+    /// Source of responses without a rule.
     site: &'b Backend,
     site_name: &'b str,
     server_when: &'b Tests,
@@ -341,7 +341,13 @@ struct LocationOf<'a, 'b> {
 }
 
 impl<'a> LocationOf<'a, '_> {
-    fn write(&self, one: &Location<'a>, scope: &Scope<'a>, variables: &Variables, out: &mut Output) {
+    fn write(
+        &self,
+        one: &Location<'a>,
+        scope: &Scope<'a>,
+        variables: &Variables,
+        out: &mut Output,
+    ) {
         let scope = scope.inner(one.directive.inner());
         account(scope.block(), out);
         let when = match self.server_when.and(&one.when) {
@@ -375,7 +381,12 @@ impl<'a> LocationOf<'a, '_> {
             replies::except(limit, &place, out);
         }
         const APPLICATIONS: [&str; 6] = [
-            "fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "stub_status",
+            "fastcgi_pass",
+            "uwsgi_pass",
+            "scgi_pass",
+            "grpc_pass",
+            "memcached_pass",
+            "stub_status",
         ];
         if let Some(program) = APPLICATIONS.iter().find_map(|name| scope.own(name)) {
             return replies::unserved(program, &place, out);

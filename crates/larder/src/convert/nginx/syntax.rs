@@ -102,7 +102,9 @@ impl Reader {
                     current.push(directive);
                 }
                 Token::End if stack.is_empty() && words.is_empty() => return Ok(current),
-                Token::End => return wrong(lexer.line, "the file ends within a block or directive"),
+                Token::End => {
+                    return wrong(lexer.line, "the file ends within a block or directive");
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::convert::glob_of_regex::globs;
 use crate::convert::vcl::syntax::{Kind, Token};
 
-/// What an edit means.
+/// Meaning of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
     CookieRemove(Vec<String>),
@@ -17,9 +17,8 @@ pub enum Edit {
 }
 
 /// Steps that only tidy up before or after another edit.
-const COOKIE_STEPS: [&str; 9] = [
-    "; +", ";[^ ][^;]*", "^[; ]+|[; ]+$", "^;\\s*", "^; ", "; *$", "^;", ";\\s*$", "^(;|\\s)+",
-];
+const COOKIE_STEPS: [&str; 9] =
+    ["; +", ";[^ ][^;]*", "^[; ]+|[; ]+$", "^;\\s*", "^; ", "; *$", "^;", ";\\s*$", "^(;|\\s)+"];
 const URL_STEPS: [&str; 9] =
     ["\\?&", "\\?$", "&$", "(\\?|&)$", "\\?(&|$)", "\\?+$", "(\\?&|\\?$)", "[?|&]+$", "(\\?|\\&)$"];
 
@@ -34,7 +33,9 @@ pub fn of_cookie(value: &[Token]) -> Option<Edit> {
         return Some(Edit::Step);
     }
     if let Some(inner) = regex.strip_prefix(";(").and_then(|rest| rest.strip_suffix(")=")) {
-        return (with == "; \\1=").then(|| Edit::CookieKeep(names(&format!("({inner})")))).filter(filled);
+        return (with == "; \\1=")
+            .then(|| Edit::CookieKeep(names(&format!("({inner})"))))
+            .filter(filled);
     }
     if !with.is_empty() {
         return None;

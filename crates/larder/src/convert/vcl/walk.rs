@@ -110,9 +110,10 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let mut branches = vec![*one];
-            while let Some(next) = all.get(at).filter(|next| {
-                matches!(next.word(0), "else" | "elsif" | "elseif" | "elif")
-            }) {
+            while let Some(next) = all
+                .get(at)
+                .filter(|next| matches!(next.word(0), "else" | "elsif" | "elseif" | "elif"))
+            {
                 branches.push(next);
                 at += 1;
             }
@@ -457,7 +458,8 @@ impl<'a> Walk<'a> {
             "beresp.grace" => {
                 let value = text(&value);
                 let with = |rule: &mut RuleDraft| {
-                    for key in ["stale-while-revalidate", "stale-if-error", "stale-when-unreachable"]
+                    for key in
+                        ["stale-while-revalidate", "stale-if-error", "stale-when-unreachable"]
                     {
                         rule.set(key, &*value);
                     }
