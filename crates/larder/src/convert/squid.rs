@@ -64,7 +64,6 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     let is_accelerator =
         lines.iter().any(|line| line.word(0) == "http_port" && line.words.iter().any(is_accel));
     squid.is_accelerator = is_accelerator;
-    out.set("caching.sharing", text("rfc"));
     for line in &lines {
         squid.line(line, &mut out);
     }

@@ -248,8 +248,8 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     }
 }
 
-/// Returns the query of a rewritten URL: nginx adds the client's, if there is one. The key is that of
-/// the condition.
+/// Returns the query of a rewritten URL: nginx adds the client's, if there is one. The key is that
+/// of the condition.
 fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static str>, String)> {
     if !keeps || (own.is_empty() && !is_redirect) {
         return vec![(None, own)];
