@@ -72,6 +72,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     match output.losses() {
         [] => Ok(()),
         losses => {
+            let mut losses = losses.to_vec();
+            losses.sort_by(|one, other| {
+                (&one.at.file, one.at.line).cmp(&(&other.at.file, other.at.line))
+            });
             let lines: Vec<String> = losses.iter().map(ToString::to_string).collect();
             Err(Failure::partial(lines.join("\n")))
         }

@@ -30,9 +30,9 @@ impl Config {
                 for variable in template.variables() {
                     if !is_determined(variable, rule, &is_keyed) {
                         told.push(format!(
-                            "{called}: {key} has {variable}, which is not part of the key: a stored \
-                             response would depend on who asked first (use key-headers, key-cookies \
-                             or bypass)"
+                            "{called}: {key} has {variable}, which is not part of the key: a \
+                             stored response would depend on who asked first (use key-headers, \
+                             key-cookies or bypass)"
                         ));
                     }
                 }
@@ -88,11 +88,10 @@ fn is_determined(
     is_keyed: &impl Fn(&HeaderName) -> bool,
 ) -> bool {
     match variable {
-        Variable::ClientIp
-        | Variable::ClientPort
-        | Variable::TlsVersion
-        | Variable::RequestId
-        | Variable::Cookie(_) => false,
+        Variable::ClientIp | Variable::ClientPort | Variable::TlsVersion | Variable::RequestId => {
+            false
+        }
+        Variable::Cookie(name) => rule.key_cookies.contains(name),
         Variable::Header(name) => is_keyed(name),
         Variable::Query | Variable::Uri => rule.query_keep == ["*"] && rule.query_drop.is_empty(),
         _ => true,

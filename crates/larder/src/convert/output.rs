@@ -47,8 +47,8 @@ impl Table {
         }
     }
 
-    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501, so
-    /// that its requests do not reach later rules; what is refused again is commented out.
+    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501,
+    /// so that its requests do not reach later rules. A table refused again is commented out.
     fn write(&self, out: &mut String, refusals: usize) {
         self.comments.iter().for_each(|text| comment(out, text));
         let mark = if refusals > usize::from(self.kind == "rule") { "#" } else { "" };
@@ -149,8 +149,13 @@ impl Output {
         loop {
             let (text, lines) = self.write(&broken);
             let Err(problems) = check(&text) else { return Ok(text) };
-            let mut found = Vec::new();
+            let (mut found, mut is_changed) = (Vec::new(), false);
             for problem in &problems.list {
+                if self.settings.remove(&problem.key).is_some() {
+                    is_changed = true;
+                    self.refused(&problem.key, &problem.text);
+                    continue;
+                }
                 let Place::File(place) = &problem.place else { continue };
                 let table = lines.partition_point(|line| *line <= place.line);
                 let Some(table) = table.checked_sub(1) else { continue };
@@ -159,7 +164,7 @@ impl Output {
                     found.push((table, format!("{}: {}", problem.key, problem.text)));
                 }
             }
-            if found.is_empty() {
+            if found.is_empty() && !is_changed {
                 return Err(problems.to_string());
             }
             for (table, why) in found {
@@ -171,6 +176,14 @@ impl Output {
                 self.tables[table].comments.push(text);
             }
         }
+    }
+
+    /// Records a setting that the check refused.
+    fn refused(&mut self, key: &str, why: &str) {
+        let at = At { file: "the result".into(), line: 1 };
+        let loss = Loss { at, directive: key.to_owned(), reason: plain(why) };
+        self.first.push(format!("not converted: {loss}"));
+        self.losses.push(loss);
     }
 
     /// Returns the text, and the line at which each table begins.

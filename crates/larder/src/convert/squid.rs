@@ -64,7 +64,6 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     let is_accelerator =
         lines.iter().any(|line| line.word(0) == "http_port" && line.words.iter().any(is_accel));
     squid.is_accelerator = is_accelerator;
-    out.set("caching.sharing", text("rfc"));
     for line in &lines {
         squid.line(line, &mut out);
     }
@@ -130,6 +129,9 @@ fn read(
 /// An access list: the key of `[[access]]` and of a rule, and the values. An error is why not.
 type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
 
+/// One list of an access rule: whether none of its values may match, the key, and the values.
+type Part = (bool, &'static str, Vec<String>);
+
 #[derive(Default)]
 struct Squid {
     acls: BTreeMap<String, Acl>,
@@ -137,6 +139,8 @@ struct Squid {
     servers: Vec<String>,
     listens: Vec<String>,
     denies_all: bool,
+    /// Rules of `refresh_pattern`. The first that matches decides, so it is pushed last.
+    refreshes: Vec<RuleDraft>,
 }
 
 impl Squid {
@@ -200,7 +204,7 @@ impl Squid {
             "cache_mem" => size(line, "memory", 16 << 20, out),
             "maximum_object_size" => size(line, "store.max-object", 0, out),
             "http_access" => self.access(line, out),
-            "refresh_pattern" => refresh(line, out),
+            "refresh_pattern" => self.refreshes.extend(refresh(line, out)),
             "cache" | "no_cache" => self.cache(line, out),
             "visible_hostname" => out.set("pseudonym", text(line.word(1))),
             "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
@@ -299,7 +303,7 @@ impl Squid {
     }
 
     /// Returns the lists of a line behind its action; an error is why there is no equivalent.
-    fn lists(&self, words: &[String]) -> Result<Vec<(bool, &'static str, Vec<String>)>, String> {
+    fn lists(&self, words: &[String]) -> Result<Vec<Part>, String> {
         let mut all = Vec::new();
         for word in words {
             let (name, is_not) = match word.strip_prefix('!') {
@@ -446,6 +450,7 @@ impl Squid {
     }
 
     fn finish(&mut self, out: &mut Output) {
+        self.refreshes.drain(..).rev().for_each(|rule| rule.push(out));
         if self.listens.is_empty() {
             self.listens.push("[::]:3128".to_owned());
         }
@@ -575,7 +580,7 @@ fn access_log(line: &Line, out: &mut Output) {
 }
 
 /// Reads `refresh_pattern [-i] REGEX MIN PERCENT MAX OPTION…`.
-fn refresh(line: &Line, out: &mut Output) {
+fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
     let start = if line.word(1) == "-i" { 2 } else { 1 };
     let what = line.words.join(" ");
     let regex = line.word(start);
@@ -583,7 +588,8 @@ fn refresh(line: &Line, out: &mut Output) {
     let percent = line.word(start + 2).trim_end_matches('%').parse::<u64>().ok();
     let times = (minutes(start + 1), percent, minutes(start + 3));
     let (Some(least), Some(percent), Some(most)) = times else {
-        return out.lose(&line.at, &what, "expected REGEX MIN PERCENT MAX");
+        out.lose(&line.at, &what, "expected REGEX MIN PERCENT MAX");
+        return None;
     };
     for option in line.words.iter().skip(start + 4) {
         let reason = "this option has no equivalent: rules have ttl and answer-remove";
@@ -597,22 +603,24 @@ fn refresh(line: &Line, out: &mut Output) {
             out.set("caching.heuristic-percent", percent.min(100).to_string());
             out.set("caching.heuristic-max", written(most));
             out.set("caching.heuristic-without-date", written(least));
+            None
         }
-        "^ftp:" | "^gopher:" => {}
+        "^ftp:" | "^gopher:" => None,
         _ if regex.contains("cgi-bin") && least == 0 && percent == 0 => {
             let mut rule = RuleDraft::new(&what, &Tests(Vec::new()));
             rule.any = vec![Tests::one("paths", "*/cgi-bin/*"), Tests::one("query", "*")];
             rule.continues = true;
             rule.set("default-ttl", text("0s"));
-            rule.push(out);
+            Some(rule)
         }
         _ => {
             let reason = "a rule has one lifetime for responses without one: MIN was taken";
             out.lose(&line.at, &what, reason);
             let case = if start == 2 { "(?i)" } else { "" };
             let mut rule = RuleDraft::new(&what, &Tests::one("paths", format!("~{case}{regex}")));
+            rule.continues = true;
             rule.set("default-ttl", written(least));
-            rule.push(out);
+            Some(rule)
         }
     }
 }

@@ -1,1 +1,399 @@
+//! Small configurations of each dialect: what becomes of them, and what is lost.
 
+use std::fs;
+use std::path::Path;
+
+use crate::convert::dialect::Dialect;
+use crate::convert::output::Output;
+
+/// Converts a text, also checked as a configuration of Larder.
+fn convert(dialect: Dialect, text: &str) -> (String, Vec<String>) {
+    let mut output = read(dialect, text).unwrap_or_else(|why| panic!("{why}"));
+    let toml = output.finish().unwrap_or_else(|why| panic!("{why}\n{text}"));
+    let losses = output.losses().iter();
+    (toml, losses.map(|loss| format!("{}: {}", loss.at.line, loss.directive)).collect())
+}
+
+fn read(dialect: Dialect, text: &str) -> Result<Output, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("it.conf");
+    fs::write(&path, text).unwrap();
+    dialect.convert(&path)
+}
+
+/// Returns the table of the rule or site with a name.
+fn table<'a>(toml: &'a str, name: &str) -> &'a str {
+    let begin = toml.find(&format!("name = {name}")).unwrap_or_else(|| panic!("{name}: {toml}"));
+    toml[begin..].split("\n\n").next().unwrap()
+}
+
+fn nginx(server: &str) -> (String, Vec<String>) {
+    convert(Dialect::Nginx, &format!("http {{\n{server}\n}}"))
+}
+
+#[test]
+fn nginx_locations_are_tried_in_its_order() {
+    let (toml, losses) = nginx(
+        "server { listen 80; server_name a.test;
+        location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host; }
+        location /img/big/ { proxy_pass http://10.0.0.1; proxy_set_header Host $host; }
+        location ^~ /img/ { proxy_pass http://10.0.0.1; proxy_set_header Host $host; }
+        location ~* \\.png$ { proxy_pass http://10.0.0.1; proxy_set_header Host $host; }
+        location = /img/x { return 204; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let names: Vec<&str> = toml.lines().filter(|line| line.starts_with("name")).collect();
+    let expected = [
+        "name = \"a.test = /img/x return\"",
+        "name = \"a.test ^~ /img/\"",
+        "name = 'a.test ~* \\.png$'",
+        "name = \"a.test /img/big/\"",
+        "name = \"a.test /\"",
+    ];
+    assert_eq!(names, expected);
+    assert!(table(&toml, "\"a.test ^~ /img/\"").contains("not-paths = [\"/img/big/*\"]"), "{toml}");
+    assert!(toml.contains("paths = ['~(?i)\\.png$']"), "{toml}");
+    assert!(toml.contains("reverse = [\"http://10.0.0.1\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_caches_as_told() {
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m max_size=2g inactive=1h;
+        map $http_cookie $personal { default 0; ~*session 1; }
+        server { server_name a.test; location / {
+          proxy_pass http://10.0.0.1; proxy_set_header Host $host; proxy_cache z;
+          proxy_cache_valid 200 10m; proxy_cache_valid 404 1m;
+          proxy_cache_bypass $personal $arg_preview; proxy_no_cache $personal $arg_preview;
+          proxy_cache_use_stale error updating; proxy_cache_key $host$uri$http_x_lang; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = table(&toml, "\"a.test /\"");
+    for line in [
+        "default-ttl = [\"200 10m\", \"404 1m\"]",
+        "stale-when-unreachable = \"1h\"",
+        "stale-while-revalidate = \"1h\"",
+        "query-keep = []",
+        "key-headers = [\"x-lang\"]",
+        "max-body = \"1M\"",
+    ] {
+        assert!(rule.contains(line), "{line}: {rule}");
+    }
+    let bypass = table(&toml, "\"a.test / bypass\"");
+    let any = "any = [{ headers = [\"cookie: *session*\"] }, { query = [\"preview\"] }]";
+    assert!(bypass.contains(any) && bypass.contains("bypass = true"), "{bypass}");
+    assert!(toml.contains("cache-size = \"2G\""), "{toml}");
+}
+
+#[test]
+fn nginx_what_is_not_cached_passes() {
+    let (toml, _) = nginx("server { location / { proxy_pass http://10.0.0.1; } }");
+    let rule = table(&toml, "\"default /\"");
+    assert!(rule.contains("bypass = true") && rule.contains("set-host = \"10.0.0.1\""), "{rule}");
+}
+
+#[test]
+fn nginx_lost_conditions_and_users_fail_closed() {
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m;
+        server { server_name a.test; root /srv;
+        location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host; proxy_cache z;
+          proxy_cache_bypass $geoip_x; proxy_no_cache $geoip_x; }
+        location /users/ { auth_basic on; proxy_pass http://10.0.0.1; }
+        location ~ \\.php$ { fastcgi_pass unix:/run/php; } }",
+    );
+    let expected = ["7: fastcgi_pass", "6: auth_basic", "5: proxy_cache_bypass $geoip_x"];
+    assert_eq!(losses, expected);
+    assert!(table(&toml, "\"a.test / bypass\"").contains("bypass = true"), "{toml}");
+    assert!(table(&toml, "\"a.test /users/ access\"").contains("deny = true"), "{toml}");
+    assert!(toml.contains("respond = \"501 Not converted: fastcgi_pass\""), "{toml}");
+}
+
+#[test]
+fn nginx_paths_are_replaced() {
+    for (location, pass, expected) in [
+        ("/api/", "http://b/v2/", "remove-prefix = \"/api\"\nadd-prefix = \"/v2\""),
+        ("/api/", "http://b/", "remove-prefix = \"/api\""),
+        ("/api", "http://b/v2", "set-path = \"/v2{capture.1}\""),
+        ("= /one", "http://b/two", "set-path = \"/two\""),
+    ] {
+        let (toml, _) = nginx(&format!(
+            "server {{ server_name a.test; location / {{ proxy_pass http://b; }}
+             location {location} {{ proxy_pass {pass}; proxy_redirect off; }} }}"
+        ));
+        let rule = table(&toml, &format!("\"a.test {location}\""));
+        assert!(rule.contains(expected), "{location} {pass}: {rule}");
+    }
+}
+
+#[test]
+fn nginx_rewrites_keep_the_query_where_there_is_one() {
+    let (toml, losses) = nginx(
+        "server { server_name a.test; rewrite ^/old/(.*)$ /new/$1 permanent;
+        if ($request_method !~ ^(GET|HEAD|POST)$) { return 405; }
+        if ($http_user_agent ~* (bot|crawler)) { return 403; }
+        location / { proxy_pass http://b; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    for line in [
+        "redirect = \"301 /new/{capture.1}?{query}\"",
+        "redirect = \"301 /new/{capture.1}\"",
+        "not-methods = [\"GET\", \"HEAD\", \"POST\"]",
+        "respond = \"405 Method Not Allowed\"",
+        "headers = [\"user-agent: *crawler*\"]",
+    ] {
+        assert!(toml.contains(line), "{line}: {toml}");
+    }
+}
+
+#[test]
+fn nginx_unknown_directives_and_allowed_networks() {
+    let (toml, losses) = nginx(
+        "server { server_name a.test; frobnicate 3;
+        location / { proxy_pass http://b; proxy_set_header Host $host; limit_req zone=x;
+          deny 10.1.0.0/16; allow 10.0.0.0/8; deny all; } }",
+    );
+    assert_eq!(losses, ["2: frobnicate", "3: limit_req"]);
+    assert!(toml.contains("clients = [\"10.1.0.0/16\"]\ndeny = true"), "{toml}");
+    assert!(toml.contains("not-clients = [\"10.0.0.0/8\"]\ndeny = true"), "{toml}");
+}
+
+#[test]
+fn nginx_files_are_sites() {
+    let (toml, losses) = nginx(
+        "server { listen 80 default_server; location / { proxy_pass http://b; proxy_set_header Host $host; } }
+        server { server_name f.test; root /srv/www; index a.html; error_page 404 /404.html;
+        location / { try_files $uri $uri/ =404; }
+        location /s/ { alias /srv/s/; autoindex on; expires 1h; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let site = table(&toml, "\"f.test\"");
+    assert!(site.contains("try-files = [\"$uri\", \"$uri/\", \"=404\"]"), "{site}");
+    assert!(site.contains("error-pages = [\"404=/404.html\"]"), "{site}");
+    let site = table(&toml, "\"f.test /s/\"");
+    assert!(site.contains("root = \"/srv/s\"\nstrip-prefix = true"), "{site}");
+    assert!(toml.contains("answer-set = [\"Cache-Control: max-age=3600\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_tls_and_redirects_from_http() {
+    let (toml, losses) = nginx(
+        "server { listen 80; server_name a.test; return 301 https://$host$request_uri; }
+        server { listen 443 ssl http2; server_name a.test; ssl_certificate /c.pem;
+        ssl_certificate_key /k.pem; location / { proxy_pass http://b; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    assert!(toml.contains("address = \"0.0.0.0:443\"\ntls = true"), "{toml}");
+    let rule = table(&toml, "\"a.test return\"");
+    assert!(
+        rule.contains("schemes = [\"http\"]\nredirect = \"301 https://{host}{uri}\""),
+        "{rule}"
+    );
+    assert!(table(&toml, "\"a.test /\"").contains("schemes = [\"https\"]"), "{toml}");
+}
+
+#[test]
+fn vcl_is_walked_with_its_conditions() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.1;
+        backend default { .host = \"10.0.0.1\"; .port = \"8080\"; }
+        acl purgers { \"10.0.0.0\"/8; }
+        sub vcl_recv {
+          if (req.method == \"PURGE\") {
+            if (!client.ip ~ purgers) { return (synth(405)); }
+            return (purge);
+          }
+          if (req.url ~ \"^/admin\" || req.http.X-Preview) { return (pass); }
+          unset req.http.Cookie;
+        }
+        sub vcl_backend_response {
+          set beresp.ttl = 1h;
+          if (beresp.status == 404) { set beresp.ttl = 10s; }
+          set beresp.grace = 6h;
+        }
+        sub vcl_deliver { unset resp.http.Server; }
+        sub vcl_hash { hash_data(req.http.X-Country); }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    for text in [
+        "reverse = [\"http://10.0.0.1:8080\"]",
+        "from = [\"10.0.0.0/8\"]",
+        "paths = [\"~^/admin\"]\nthen = \"continue\"\nbypass = true",
+        "not-paths = [\"~^/admin\"]\nheaders = [\"!X-Preview\"]\nthen = \"continue\"\n\
+         request-remove = [\"Cookie\"]",
+        "ttl = [\"404 10s\", \"200 1h\"",
+        "stale-while-revalidate = \"6h\"",
+        "client-remove = [\"Server\"]",
+        "key-headers = [\"X-Country\"]",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+}
+
+#[test]
+fn vcl_cookies_and_parameters() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.0; backend b { .host = \"10.0.0.1\"; }
+        sub vcl_recv {
+          set req.http.Cookie = \";\" + req.http.Cookie;
+          set req.http.Cookie = regsuball(req.http.Cookie, \"; +\", \";\");
+          set req.http.Cookie = regsuball(req.http.Cookie, \";(sid|lang)=\", \"; \\1=\");
+          set req.http.Cookie = regsuball(req.http.Cookie, \";[^ ][^;]*\", \"\");
+          set req.http.Cookie = regsuball(req.http.Cookie, \"^[; ]+|[; ]+$\", \"\");
+          if (req.http.Cookie == \"\") { unset req.http.Cookie; }
+          set req.url = regsuball(req.url, \"[?&](utm_[a-z]+|gclid)=[^&]*\", \"\");
+          set req.url = std.querysort(req.url);
+          if (req.restarts > 0) { return (pass); }
+        }",
+    );
+    assert_eq!(losses, ["11: if ( req.restarts > 0 )"]);
+    for text in [
+        "cookie-keep = [\"sid\", \"lang\"]",
+        "query-drop = [\"utm_*\", \"gclid\"]",
+        "query-sort = true",
+        "cookies = [\"sid\", \"lang\"]",
+        "name = \"lost condition\"\nthen = \"continue\"\nbypass = true",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+}
+
+#[test]
+fn squid_forward_and_reverse() {
+    let (toml, losses) = convert(
+        Dialect::Squid,
+        "http_port 3128
+        acl lan src 10.0.0.0/8
+        acl SSL_ports port 443
+        acl bad dstdomain .ads.example
+        acl CONNECT method CONNECT
+        http_access deny CONNECT !SSL_ports
+        http_access deny bad
+        http_access allow lan
+        http_access deny all
+        cache_mem 256 MB
+        cache_dir ufs /c 1024 16 256
+        forwarded_for delete
+        delay_pools 1
+        refresh_pattern . 0 20% 4320",
+    );
+    assert_eq!(losses, ["13: delay_pools"]);
+    for text in [
+        "methods = [\"CONNECT\"]\nports = [\"1-442\", \"444-65535\"]",
+        "action = \"deny\"\nhosts = [\".ads.example\"]",
+        "action = \"allow\"\nclients = [\"10.0.0.0/8\"]",
+        "cache-size = \"1G\"",
+        "memory = \"256M\"",
+        "heuristic-percent = 20",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+    let (toml, losses) = convert(
+        Dialect::Squid,
+        "http_port 80 accel defaultsite=a.test
+        cache_peer 10.0.0.1 parent 8080 0 no-query originserver
+        acl x time 10:00-12:00
+        http_access deny x",
+    );
+    assert_eq!(losses, ["3: acl x", "4: http_access deny x"]);
+    assert!(toml.contains("reverse = [\"http://10.0.0.1:8080\"]"), "{toml}");
+    assert!(toml.contains("[[access]]\naction = \"deny\""), "{toml}");
+}
+
+#[test]
+fn dialects_are_recognised() {
+    for (text, dialect) in [
+        ("# x\nuser a;\nhttp {\n}", Some(Dialect::Nginx)),
+        ("server { }", Some(Dialect::Nginx)),
+        ("vcl 4.0;\n", Some(Dialect::Vcl)),
+        ("acl a src 10.0.0.0/8\n", Some(Dialect::Squid)),
+        ("listen = 3\n", None),
+        ("", None),
+    ] {
+        assert_eq!(Dialect::of(text), dialect, "{text}");
+    }
+}
+
+#[test]
+fn hostile_files_are_refused() {
+    let deep = "location / {".repeat(10_000);
+    for text in [
+        "http { server { ",
+        "}",
+        "server { location / { proxy_pass http://a; } } }",
+        "server { a \"b",
+        "\0server { }",
+        &deep,
+    ] {
+        assert!(read(Dialect::Nginx, text).is_err(), "{:.40}", text);
+    }
+    let many = format!("vcl 4.0; sub vcl_recv {{ if ({} req.http.a", "(".repeat(100_000));
+    let nested = "if (req.http.a) {".repeat(10_000);
+    for text in ["sub a {", "/* ", "set a = \"b", "{\"", &many, &nested] {
+        assert!(read(Dialect::Vcl, text).is_err(), "{:.40}", text);
+    }
+    let long = format!("server {{ location / {{ proxy_pass http://{}; }} }}", "a".repeat(10 << 20));
+    let mut long = read(Dialect::Nginx, &long).unwrap();
+    let _ = long.finish();
+    let missing = Dialect::Nginx.convert(Path::new("/does/not/exist"));
+    assert!(missing.is_err());
+}
+
+#[test]
+fn files_that_include_each_other_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    for (dialect, text) in [
+        (Dialect::Nginx, "include b*; server { }"),
+        (Dialect::Vcl, "include \"a\";"),
+        (Dialect::Squid, "include b"),
+    ] {
+        fs::write(&path, text).unwrap();
+        fs::write(folder.path().join("b"), "include a;\ninclude a\n").unwrap();
+        let why = dialect.convert(&path).map(|_| ()).unwrap_err();
+        assert!(why.contains("include each other") || why.contains("within"), "{why}");
+    }
+}
+
+/// Words of all dialects.
+const WORDS: &[&str] = &[
+    r#"http server location if { } { } ; ; ; ( ) / ~ $ ${ $uri * = ^~ /a é proxy_pass"#,
+    r#"http://a/ return 301 rewrite ^/(.*)$ /$1 last map upstream listen 80 server_name _"#,
+    r#".a.test proxy_cache proxy_cache_valid any 1m add_header expires deny allow all"#,
+    r#"10.0.0.0/8 root try_files alias error_page vcl 4.1 backend sub vcl_recv req.url !~"#,
+    r#"&& || ! set unset req.http.Cookie beresp.ttl regsuball , acl call else return pass"#,
+    r#"http_access src port 1- refresh_pattern cache_peer 999999999999999999999 -1"#,
+    r#"{env:HOME} proxy_set_header Host client_max_body_size"#,
+];
+
+/// Words of all dialects in random order must not panic, and what comes out is valid.
+#[test]
+fn random_words_never_panic() {
+    let lines = WORDS.iter().flat_map(|line| line.split(' '));
+    let words: Vec<&str> = lines.chain(["\n", "\n", "\"", "'", "\\"]).collect();
+    let mut seed: u64 = 7;
+    let mut next = |most: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap() % most
+    };
+    for round in 0..300 {
+        let mut text = String::new();
+        if round % 3 == 0 {
+            text.push_str("server { location / { ");
+        } else if round % 3 == 1 {
+            text.push_str("sub vcl_recv { ");
+        }
+        for _ in 0..next(60) {
+            text.push_str(words[next(words.len())]);
+            text.push_str([" ", "", " "][next(3)]);
+        }
+        text.push_str(["", " ; } }", " } "][next(3)]);
+        for dialect in [Dialect::Nginx, Dialect::Vcl, Dialect::Squid] {
+            if let Ok(mut output) = read(dialect, &text) {
+                let _ = output.finish();
+            }
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::convert::units_of_others::time;
 /// Origin servers of a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Servers {
-    /// As in a site's `upstream`.
+    /// Entries of a site's `upstream`.
     pub all: Vec<String>,
     /// Settings of a site, as TOML.
     pub options: BTreeMap<&'static str, String>,

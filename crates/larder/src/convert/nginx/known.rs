@@ -1,5 +1,5 @@
-//! What each directive of nginx becomes: those that need no translation, with the reason, and those
-//! without an equivalent.
+//! Directives of nginx: those that are translated, those that need no translation, with the reason,
+//! and those without an equivalent.
 
 /// Directives that need no translation.
 pub const NEEDLESS: &[(&str, &str)] = &[

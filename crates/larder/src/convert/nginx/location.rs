@@ -12,7 +12,7 @@ use crate::convert::units_of_others::{size, size_text, time};
 /// Statuses to which nginx adds fields without `always`.
 const ADDED: [&str; 8] = ["200", "201", "204", "301", "302", "303", "307", "308"];
 
-/// What a rule is for.
+/// Source of the responses that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Responses of origin servers, stored or not.

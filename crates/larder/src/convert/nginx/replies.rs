@@ -204,7 +204,7 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
         }
         Some(_) => return out.lose(&one.at, "rewrite", "too many conditions of one kind"),
     };
-    if place.is_server && status.is_none() && flag != "break" {
+    if place.is_server && status.is_none() {
         let others = place.scope.block().iter();
         if others.filter(|other| other.name == "location" && other.arg(0) != "/").count() > 0 {
             let reason = "the location is chosen by the path before the rewrite";
@@ -213,16 +213,7 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     }
     let keeps = !query.is_some_and(|query| query.is_empty() || query.ends_with('?'));
     let own = own.trim_end_matches('?').to_owned();
-    // nginx adds the client's query, if there is one.
-    let cases: &[(Option<&str>, String)] = &match (status.is_some() || !own.is_empty(), keeps) {
-        (true, true) => {
-            let both =
-                if own.is_empty() { "{query}".to_owned() } else { format!("{own}&{{query}}") };
-            vec![(Some("query"), both), (Some("not-query"), own)]
-        }
-        _ => vec![(None, own)],
-    };
-    for (key, query) in cases {
+    for (key, query) in queries(own, keeps, status.is_some()) {
         let mut when = when.clone();
         when.add("paths", [test.clone()]);
         when.add("not-paths", done.clone());
@@ -230,7 +221,7 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
             when.add(key, ["*".to_owned()]);
         }
         let mut rule = RuleDraft::new(&format!("{} rewrite", place.name), &when);
-        rule.any = any.clone();
+        rule.any.clone_from(&any);
         match status {
             Some(status) => {
                 let mark = if query.is_empty() { "" } else { "?" };
@@ -242,7 +233,7 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
                 rule.continues = true;
                 rule.set("set-path", text(&path));
                 match (query.is_empty(), keeps) {
-                    (false, _) => rule.set("set-query", text(query)),
+                    (false, _) => rule.set("set-query", text(&query)),
                     (true, false) => rule.add("remove-query", "*"),
                     (true, true) => {}
                 }
@@ -257,8 +248,21 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     }
 }
 
+/// Returns the query of a rewritten URL: nginx adds the client's, if there is one. The key is that
+/// of the condition.
+fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static str>, String)> {
+    if !keeps || (own.is_empty() && !is_redirect) {
+        return vec![(None, own)];
+    }
+    let both = match own.is_empty() {
+        true => "{query}".to_owned(),
+        false => format!("{own}&{{query}}"),
+    };
+    vec![(Some("query"), both), (Some("not-query"), own)]
+}
+
 /// Pushes the rules of `allow` and `deny`, and of what asks who the client is. Returns whether
-/// nobody is allowed.
+/// no client is allowed.
 pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
     for name in ["auth_basic", "auth_request"] {
         let Some(one) = place.scope.get(name).filter(|one| one.arg(0) != "off") else { continue };

@@ -1,4 +1,4 @@
-//! Directives in effect: those of a block and, where it has none of a name, of the blocks around it.
+//! Directives in effect: those of a block or, where it has none of a name, of the blocks around.
 
 use crate::convert::nginx::syntax::Directive;
 

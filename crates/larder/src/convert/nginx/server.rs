@@ -333,7 +333,7 @@ fn common(scope: &Scope<'_>, http: &Http<'_>, rule: &mut RuleDraft) {
 struct LocationOf<'a, 'b> {
     server: &'b Server<'a>,
     http: &'b Http<'a>,
-    /// What answers without a rule.
+    /// Source of responses without a rule.
     site: &'b Backend,
     site_name: &'b str,
     server_when: &'b Tests,

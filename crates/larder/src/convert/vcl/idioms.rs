@@ -3,7 +3,7 @@
 use crate::convert::glob_of_regex::globs;
 use crate::convert::vcl::syntax::{Kind, Token};
 
-/// What an edit means.
+/// Meaning of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
     CookieRemove(Vec<String>),

@@ -76,7 +76,7 @@ pub fn read(path: &Path, text: &str, open: &[PathBuf]) -> Result<Vec<Statement>,
             return Err(format!("{file}:{line}: include: files include each other"));
         }
         let text = source::read(&other).map_err(|why| format!("{file}:{line}: include: {why}"))?;
-        all.extend(read(&other, &text, &[open, &[other.clone()]].concat())?);
+        all.extend(read(&other, &text, &[open, std::slice::from_ref(&other)].concat())?);
     }
     Ok(all)
 }

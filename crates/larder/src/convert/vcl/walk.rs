@@ -493,7 +493,11 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let rest = old.iter().filter(is_other).cloned();
-            pushed.push((joined, times.iter().cloned().chain(rest).collect()));
+            let all: Vec<String> = times.iter().cloned().chain(rest).collect();
+            match pushed.iter_mut().find(|(known, _)| *known == joined) {
+                Some((_, old)) => *old = all,
+                None => pushed.push((joined, all)),
+            }
         }
         for (when, times) in &pushed {
             self.rule("ttl", when, |rule| rule.set("ttl", list(times)), out);
