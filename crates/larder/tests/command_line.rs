@@ -301,3 +301,22 @@ fn help_lists_the_programs_beside_it() {
         assert!(text(&output.stdout).contains(&name), "{}", text(&output.stdout));
     }
 }
+
+#[test]
+fn convert_reports_losses_and_replaces_no_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let nginx = "server {\n location / {\n  proxy_pass http://127.0.0.1:1;\n  limit_req zone=a;\n  \
+                 proxy_redirect off;\n }\n}\n";
+    fs::write(dir.path().join("site.conf"), nginx).expect("written");
+    let convert = |more: &[&str]| larder(dir.path(), &[&["convert", "site.conf"], more].concat());
+    let loss = "larder: site.conf:4: limit_req: there is no limit of requests by time\n";
+    expect(&convert(&["--out", "a.toml"]), 3, "", loss);
+    let refused = "larder: a.toml: File exists (os error 17) (--force replaces it)\n";
+    expect(&convert(&["--out", "a.toml"]), 1, "", refused);
+    expect(&convert(&["--out", "a.toml", "--force"]), 3, "", loss);
+    let checked = larder(dir.path(), &["check-config", "a.toml"]);
+    expect(&checked, 0, &format!("{}a.toml: ok\n", careful("a.toml")), "");
+    fs::write(dir.path().join("site.conf"), "hello\n").expect("written");
+    let unknown = "larder: site.conf: not recognised: name its language (--from)\n";
+    expect(&convert(&[]), 1, "", unknown);
+}
