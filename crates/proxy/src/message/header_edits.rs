@@ -99,7 +99,7 @@ impl Edits {
     }
 
     /// Applies the settings: the second half of [`Edits::apply`]. Values with variables are skipped
-    /// ([`Edits::fill`]).
+    /// (`Edits::fill`).
     pub fn set(&self, fields: &mut impl EditFields) {
         for (name, value) in &self.set {
             match value {

@@ -2,7 +2,7 @@
 //! configuration is loaded, and written for each request.
 //!
 //! Values come from clients and origin servers. A value in a field cannot begin another field or
-//! end the head: control characters become spaces ([`Template::field_value`]).
+//! end the head: control characters become spaces (`Template::field_value`).
 
 use std::fmt;
 use std::io::Write as _;

@@ -135,7 +135,7 @@ impl AccessLog {
     }
 
     /// Writes the buffered lines and ends the thread. Later lines are dropped. A destination that
-    /// takes nothing is not waited for longer than [`CLOSE_TIME`].
+    /// takes nothing is not waited for longer than `CLOSE_TIME`.
     pub fn close(&self) {
         self.shared.waiting().close = true;
         self.shared.wake.notify_one();

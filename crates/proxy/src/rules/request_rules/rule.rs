@@ -47,13 +47,13 @@ pub struct Rule {
     /// Name for display: the configured one, or the rule's number in the list.
     pub name: String,
     /// Name of the rule and a digest of what it states, by which other nodes know it. Computed by
-    /// [`Rule::identified`].
+    /// `Rule::identified`.
     pub id: String,
     /// The requests that the rule applies to.
     pub when: Condition,
     /// True if the requests bypass the cache: nothing is looked up or stored.
     pub bypass: bool,
-    /// True if later rules are tried too, and taken together with this one ([`Rule::then`]).
+    /// True if later rules are tried too, and taken together with this one (`Rule::then`).
     pub continues: bool,
     /// The keys that the rule states, as `key = value`, for display.
     pub states: Vec<String>,
@@ -95,7 +95,7 @@ pub struct Rule {
     pub refuse_upgrades: bool,
     /// The codings in which responses are compressed; `None`: those of the whole proxy.
     pub compress: Option<Vec<Coding>>,
-    /// The rule's part of the key, if it has one. Computed by [`Rule::marked`].
+    /// The rule's part of the key, if it has one. Computed by `Rule::marked`.
     pub mark: Option<HeaderValue>,
     /// True if requests of the same place may have a mark. Then the mark, or that there is none, is
     /// part of the key.
