@@ -538,6 +538,7 @@ impl Driver<'_> {
             read_batch_timeout: NEVER,
             // The program waits for the disk without a limit.
             stall_bound: NEVER,
+            write_bound: NEVER,
             read_batch_split: split,
             read_batch: engine.collected.unwrap_or(preset.options.read_batch),
             durability_bound: engine.unwritten.unwrap_or(preset.options.durability_bound),
