@@ -173,8 +173,8 @@ impl Condition {
         patterns.collect()
     }
 
-    /// Returns the condition without what a purge by URL does not know: method, fields, client.
-    /// What remains holds wherever the condition does.
+    /// Returns the condition without what a purge by URL does not know: method, fields, client. It
+    /// holds wherever the whole condition does.
     pub(super) fn of_place(&self) -> Condition {
         let not = self.not.as_ref().map(|not| {
             let Condition { sites, hosts, paths, .. } = (**not).clone();
