@@ -1,13 +1,17 @@
 //! The commands of `larder`, one file each.
 
 pub mod admin_client;
+mod asking;
 pub mod check_config;
+mod columns;
 pub mod command_line;
 pub mod convert;
 pub mod explain;
 pub mod fleet;
 pub mod format;
 pub mod inspect;
+pub mod operate;
+mod pid_of_proxy;
 pub mod print_config;
 pub mod program;
 pub mod purge;

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Purge(matches)) => commands::purge::run(&matches),
         Ok(Invocation::Explain(matches)) => commands::explain::run(&matches),
         Ok(Invocation::Fleet(matches)) => commands::fleet::run(&matches),
+        Ok(Invocation::Operate(name, matches)) => commands::operate::run(&name, &matches),
         Ok(Invocation::Lab(matches)) => commands::program::LAB.run(&matches),
         Ok(Invocation::Bench(matches)) => commands::program::BENCH.run(&matches),
         Err(problems) => Err(Failure::usage(config::layers::Problems { list: problems })),

@@ -7,6 +7,8 @@ pub mod listen_sockets;
 pub mod logging;
 pub mod machine;
 pub mod open_listeners;
+pub mod pid_file;
+pub mod shutdown;
 pub mod signals;
 pub mod upgrade;
 pub mod upgrade_protocol;

@@ -54,7 +54,8 @@ async fn larder(
         listener: simulation::listen(host, admin.port()).unwrap(),
         guard: guard(&config).unwrap(),
         metrics: Arc::new(Metrics::new(1, world.clock)),
-        reload: Arc::new(|| Err("there is nothing to reload".to_owned())),
+        act: Arc::new(|_| Err("there is no process".to_owned())),
+        facts: Arc::new(|| serde_json::Value::Null),
         trouble: Box::new(|| None),
     });
     (proxy.start(world).unwrap(), address, admin)

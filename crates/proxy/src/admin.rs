@@ -4,4 +4,5 @@ pub(crate) mod backend;
 pub(crate) mod connection_slots;
 pub mod guard;
 pub mod interface;
+pub(crate) mod process_status;
 pub(crate) mod server_status;

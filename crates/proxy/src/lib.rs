@@ -60,7 +60,8 @@ mod services;
 
 // The interface that the program uses.
 
-pub use admin::backend::{AdminSetup, Reload};
+pub use admin::backend::{Act, AdminSetup, Facts};
+pub use admin::interface::Action;
 pub use downstream::listener::Listener;
 pub use downstream::listener_changes::{ListenerChange, ListenerChanges};
 pub use fleet_control::upkeep::FleetSetup;

@@ -1,5 +1,4 @@
-//! A client for a running proxy's admin interface, used by `larder purge`, `larder explain` and
-//! `larder fleet`.
+//! A client for a running proxy's admin interface, used by the commands on a running proxy.
 //!
 //! The address and the token of the interface come from the proxy's configuration or from flags.
 
@@ -13,6 +12,7 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, value_parser};
 use cli::outcome::Failure;
 
+use crate::commands::pid_of_proxy::flags_of;
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
@@ -36,7 +36,7 @@ pub struct Answer {
     pub body: String,
 }
 
-pub fn flags() -> [Arg; 4] {
+pub fn flags() -> [Arg; 5] {
     let text = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).help(help)
     };
@@ -52,6 +52,13 @@ pub fn flags() -> [Arg; 4] {
                                configuration.",
         )
         .value_parser(value_parser!(SocketAddr)),
+        text(
+            "pid-file",
+            "FILE",
+            "The running proxy's `pid-file`, in place of --config and --admin.",
+        )
+        .value_parser(value_parser!(PathBuf))
+        .conflicts_with_all(["config", "admin"]),
         text("token", "TOKEN", token).conflicts_with("token-file"),
         text("token-file", "FILE", "A file that contains the token.")
             .value_parser(value_parser!(PathBuf)),
@@ -61,10 +68,13 @@ pub fn flags() -> [Arg; 4] {
 impl AdminClient {
     /// Returns a client for the interface that [`flags`] select.
     pub fn of(matches: &ArgMatches) -> Result<AdminClient, Failure> {
-        let path = matches.get_one::<PathBuf>("config");
+        let running = matches.get_one::<PathBuf>("pid-file").map(|path| flags_of(path));
+        let running = running.transpose().map_err(Failure::runtime)?.unwrap_or_default();
+        let path = matches.get_one::<PathBuf>("config").or(running.config.as_ref());
         let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());
         let config = loaded.map_err(Failure::usage)?.config;
-        let (address, token) = (address(matches, &config)?, token(matches, &config)?);
+        let given = matches.get_one::<SocketAddr>("admin").copied().or(running.admin);
+        let (address, token) = (address(given, &config)?, token(matches, &config)?);
         // A purge may wait for other nodes to be accepted, and then until it holds at all.
         let patience = ANSWER + config.fleet.lease * 2;
         Ok(AdminClient { address, token, patience })
@@ -133,9 +143,8 @@ impl Display for Answer {
     }
 }
 
-fn address(matches: &ArgMatches, config: &Config) -> Result<SocketAddr, Failure> {
-    let address = matches.get_one::<SocketAddr>("admin").copied().or(config.admin);
-    let mut address = address.ok_or_else(|| {
+fn address(given: Option<SocketAddr>, config: &Config) -> Result<SocketAddr, Failure> {
+    let mut address = given.or(config.admin).ok_or_else(|| {
         Failure::usage("the configuration has no admin interface (admin = \"off\"): give --admin")
     })?;
     // An interface on all addresses is reached via loopback.

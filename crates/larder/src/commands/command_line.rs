@@ -14,6 +14,7 @@ use crate::commands::convert;
 use crate::commands::explain;
 use crate::commands::fleet;
 use crate::commands::inspect::Inspection;
+use crate::commands::operate;
 use crate::commands::program;
 use crate::commands::purge;
 use crate::config::layers::{Layer, Problem, add_flag};
@@ -50,6 +51,8 @@ pub enum Invocation {
     Purge(ArgMatches),
     /// Show the state or the policy of a fleet, see [`crate::commands::fleet`].
     Fleet(ArgMatches),
+    /// Act on a running proxy, see [`crate::commands::operate`].
+    Operate(String, ArgMatches),
     /// Run the lab in place of this process, see [`crate::commands::program`].
     Lab(ArgMatches),
     /// Run the load generator in place of this process, see [`crate::commands::program`].
@@ -92,6 +95,10 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("fleet", matches)) => Ok(Invocation::Fleet(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         Some(("bench", matches)) => Ok(Invocation::Bench(matches.clone())),
+        Some((
+            name @ ("status" | "upstreams" | "reload" | "upgrade" | "drain" | "stop"),
+            matches,
+        )) => Ok(Invocation::Operate(name.to_owned(), matches.clone())),
         // clap requires a subcommand and accepts no others.
         _ => Err(Vec::new()),
     }
@@ -148,6 +155,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .max_term_width(100)
         .subcommand(serve())
+        .subcommands(operate::commands())
         .subcommand(purge::command())
         .subcommand(explain::command())
         .subcommand(fleet::command())

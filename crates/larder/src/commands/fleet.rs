@@ -1,7 +1,6 @@
 //! `larder fleet`: shows the state and the policy of a fleet, changes the policy, and forgets lost
 //! nodes, through the admin interface of a running node.
 
-mod asking;
 pub mod forget;
 pub mod policy;
 pub mod status;

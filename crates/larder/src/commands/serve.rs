@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,7 +14,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use cli::outcome::Failure;
-use cli::units;
 use device::CacheFile;
 use net::address::Locals;
 use nix::unistd::User;
@@ -25,9 +24,10 @@ use proxy::observe::systemd;
 use proxy::options::Options;
 use proxy::peers::purge_stream::PurgeStream;
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, ListenerChanges, Network,
-    PendingCache, Recorder, Reload, Setup, TokioClock,
+    Act, Action, AdminSetup, CacheSetup, CacheSource, Control, Ended, Facts, ListenSocket,
+    ListenerChanges, Network, PendingCache, Recorder, Setup, TokioClock,
 };
+use serde_json::json;
 use store::StoreShare;
 use tokio::sync::oneshot;
 
@@ -35,7 +35,7 @@ use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::{store_options, watch};
-use crate::commands::reload::{Reloader, open_access_log};
+use crate::commands::reload::{LastReload, Reloader, open_access_log};
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
 use crate::config::layers::Layer;
@@ -49,6 +49,8 @@ use crate::process::limits;
 use crate::process::limits::Identity;
 use crate::process::listen_sockets::{Bound, bind_admin, bind_fleet, bind_listeners};
 use crate::process::open_listeners::{OpenListeners, locked};
+use crate::process::pid_file::PidFile;
+use crate::process::shutdown::Shutdown;
 use crate::process::upgrade::Upgrader;
 use crate::process::upgrade_protocol::{Inherited, Predecessor};
 use crate::process::{self, logging, machine, signals};
@@ -110,6 +112,12 @@ fn prepare(
         false => Some(open_caches::open_all(&config).map_err(Failure::runtime)?),
     };
 
+    let user = match &identity {
+        Identity::Become(user) => Some(user),
+        Identity::Unprivileged | Identity::Root => None,
+    };
+    let pid_file = config.pid_file.as_deref().map(|path| PidFile::open(path, user));
+    let pid_file = pid_file.transpose().map_err(Failure::runtime)?.map(Arc::new);
     change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
     let log = open_access_log(&config).map_err(Failure::runtime)?;
     let access_log = Arc::new(LogSlot::new(log));
@@ -117,20 +125,27 @@ fn prepare(
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));
     let listener_changes = ListenerChanges::default();
     let upgrader = Arc::new(Upgrader::new(sockets.clone(), control.clone()));
-    let reload = reload_with(Reloader {
-        file,
-        flags,
-        loaded,
-        warnings: warned,
-        around,
-        control: control.clone(),
-        access_log: access_log.clone(),
-        guard: guard.clone(),
-        sockets: sockets.clone(),
-        upgrader: upgrader.clone(),
-        listener_changes: listener_changes.clone(),
-    });
-    listen_to_signals(&control, reload.clone(), upgrader.clone())?;
+    let shutdown = Shutdown { control: control.clone(), upgrader: upgrader.clone() };
+    let last_reload = LastReload::default();
+    let facts = facts(file.as_deref(), &sockets, &last_reload);
+    let act = act_with(
+        Reloader {
+            file,
+            flags,
+            loaded,
+            warnings: warned,
+            around,
+            control: control.clone(),
+            access_log: access_log.clone(),
+            guard: guard.clone(),
+            sockets: sockets.clone(),
+            upgrader: upgrader.clone(),
+            listener_changes: listener_changes.clone(),
+            last: last_reload.clone(),
+        },
+        shutdown.clone(),
+    );
+    listen_to_signals(shutdown, act.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
     Ok(Start {
@@ -140,7 +155,10 @@ fn prepare(
         control,
         metrics,
         guard,
-        reload,
+        act,
+        facts,
+        last_reload,
+        pid_file,
         fleet,
         stream,
         bound,
@@ -180,12 +198,36 @@ fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
     Ok(fleet)
 }
 
-/// Returns a function that reloads, for the signals and the admin interface.
-fn reload_with(reloader: Reloader) -> Reload {
-    let reloader = Mutex::new(reloader);
-    Arc::new(move || {
+/// Returns a function that carries out actions, for the signals and the admin interface.
+fn act_with(reloader: Reloader, shutdown: Shutdown) -> Act {
+    let (upgrader, reloader) = (reloader.upgrader.clone(), Mutex::new(reloader));
+    Arc::new(move |action| match action {
         // A poisoned lock is harmless: an interrupted reload has changed nothing.
-        reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
+        Action::Reload => reloader.lock().unwrap_or_else(PoisonError::into_inner).reload(),
+        Action::Upgrade => upgrader.upgrade().map(|pid| json!({ "pid": pid })),
+        Action::Drain | Action::Stop => {
+            let begun = shutdown.clone();
+            let begin = move || match action {
+                Action::Stop => begun.cut("stop"),
+                _ => begun.begin("drain"),
+            };
+            thread::Builder::new().spawn(begin).map_err(|error| error.to_string())?;
+            let client = shutdown.control.options().client.clone();
+            let most = client.drain_delay + client.drain;
+            Ok(json!({ "pid": std::process::id(), "seconds": most.as_secs() }))
+        }
+    })
+}
+
+/// Returns a function that returns what `/status` says about the process.
+fn facts(file: Option<&Path>, sockets: &Arc<Mutex<OpenListeners>>, last: &LastReload) -> Facts {
+    let (file, sockets, last) = (file.map(Path::to_owned), sockets.clone(), last.clone());
+    Arc::new(move || {
+        json!({
+            "configuration": file,
+            "listeners": locked(&sockets).describe(),
+            "last_reload": last.view(),
+        })
     })
 }
 
@@ -197,7 +239,10 @@ struct Start {
     control: Control,
     metrics: Arc<Metrics>,
     guard: Guard,
-    reload: Reload,
+    act: Act,
+    facts: Facts,
+    last_reload: LastReload,
+    pid_file: Option<Arc<PidFile>>,
     fleet: Option<FleetSettings>,
     stream: Option<Arc<PurgeStream>>,
     bound: Vec<Bound>,
@@ -238,6 +283,7 @@ impl Start {
         };
         systemd::stopping();
         locked(&self.sockets).remove_all_paths();
+        self.pid_file.iter().for_each(|file| file.remove());
         self.access_log.close();
         match ended {
             Ended::Saved => log::info!("stopped, everything is saved"),
@@ -259,6 +305,7 @@ impl Start {
             }
             upgrader.release();
         });
+        self.metrics.add_source(Box::new(self.last_reload.clone()));
         let announcer = self.announce(news, ready, !self.config.cache.is_empty())?;
         let (listeners, admin) =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
@@ -266,7 +313,8 @@ impl Start {
             listener: ListenSocket::Tcp(listener),
             guard: self.guard.clone(),
             metrics: self.metrics.clone(),
-            reload: self.reload.clone(),
+            act: self.act.clone(),
+            facts: self.facts.clone(),
             trouble: Box::new(move || watch::trouble(&watched)),
         });
         let (clock, control) = (TokioClock::system(), self.control.clone());
@@ -303,6 +351,7 @@ impl Start {
         ready: String,
         has_caches: bool,
     ) -> Result<JoinHandle<()>, Failure> {
+        let pid_file = self.pid_file.clone();
         let announce = move || {
             // An error means that the process ends before the caches were available.
             let Ok(News { files, opened }) = news.recv() else { return };
@@ -320,6 +369,7 @@ impl Start {
             log::info!("{ready}");
             systemd::status(&ready);
             systemd::ready();
+            pid_file.iter().for_each(|file| file.write());
         };
         let spawned = thread::Builder::new().name("announcer".to_owned()).spawn(announce);
         spawned.map_err(|error| cannot("start a thread", &error))
@@ -503,28 +553,13 @@ fn warn_of_closed(user: &User, caches: &[Cache]) {
     }
 }
 
-fn listen_to_signals(
-    control: &Control,
-    reload: Reload,
-    upgrader: Arc<Upgrader>,
-) -> Result<(), Failure> {
-    let (control, sharing) = (control.clone(), upgrader.clone());
-    let stop = move |signal: &str| {
-        let drain = units::duration(control.options().client.drain);
-        log::info!(
-            "{signal}: stopping; running requests have {drain} to finish; send the signal \
-                    again to stop at once"
-        );
-        control.drain();
-        sharing.close();
-    };
+fn listen_to_signals(shutdown: Shutdown, act: Act) -> Result<(), Failure> {
+    // The outcome of each is already logged.
+    let reload = act.clone();
     signals::listen(
-        stop,
-        move || {
-            // The outcome is already logged.
-            let _ = reload();
-        },
-        move || upgrader.upgrade(),
+        move |signal| shutdown.begin(signal),
+        move || drop(reload(Action::Reload)),
+        move || drop(act(Action::Upgrade)),
     )
     .map_err(|error| cannot("listen to signals", &error))
 }

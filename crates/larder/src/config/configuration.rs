@@ -66,6 +66,7 @@ pub struct Config {
     pub allow: Vec<IpNet>,
     pub user: Option<String>,
     pub connect_ports: Vec<PortRange>,
+    pub pid_file: Option<PathBuf>,
     pub pseudonym: Pseudonym,
     /// The preset's options with those of `[store]`; memory and events are added at opening.
     pub store: store::Options,

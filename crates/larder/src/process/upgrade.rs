@@ -38,25 +38,30 @@ impl Upgrader {
         }
     }
 
-    /// Starts the new process and begins to drain once it is ready.
-    pub fn upgrade(&self) {
-        if self.control.draining() {
-            log::info!("SIGUSR2 ignored: stopping");
-            return;
-        }
-        let Ok(mut successor) = self.successor.try_lock() else {
-            log::warn!("SIGUSR2 ignored: an upgrade is under way");
-            return;
-        };
-        log::info!("SIGUSR2: upgrade: starting the new process");
-        match self.raise() {
-            Ok(new) => {
-                log::info!("upgrade: process {} takes over; finishing running requests", new.pid());
-                *successor = Some(new);
-                self.control.hand_over();
-            }
+    /// Starts the new process and begins to drain once it is ready. Returns its number, or why this
+    /// process continues, which is logged.
+    pub fn upgrade(&self) -> Result<u32, String> {
+        let new = self.begin();
+        match &new {
+            Ok(pid) => log::info!("upgrade: process {pid} takes over; finishing running requests"),
             Err(why) => log::error!("upgrade: {why}; THIS PROCESS CONTINUES"),
         }
+        new
+    }
+
+    fn begin(&self) -> Result<u32, String> {
+        if self.control.leaving() {
+            return Err("this process is stopping".to_owned());
+        }
+        let Ok(mut successor) = self.successor.try_lock() else {
+            return Err("an upgrade is under way".to_owned());
+        };
+        log::info!("upgrade: starting the new process");
+        let new = self.raise()?;
+        let pid = new.pid();
+        *successor = Some(new);
+        self.control.hand_over();
+        Ok(pid)
     }
 
     fn raise(&self) -> Result<Successor, String> {
@@ -85,7 +90,7 @@ impl Upgrader {
         if self.successor.try_lock().is_err() {
             return Err("an upgrade is under way".to_owned());
         }
-        match self.control.draining() {
+        match self.control.leaving() {
             true => Err("this process is stopping".to_owned()),
             false => Ok(()),
         }

@@ -15,7 +15,7 @@ use testkit::origin::Origin;
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
 const END: &str = "<!-- end of metrics -->\n";
 
-/// Returns the metrics of a scrape: the name and help of each. Counters end in `_total`.
+/// Returns the metrics of a scrape: the name and help of each.
 fn metrics(scrape: &str) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut help = "";
@@ -24,9 +24,8 @@ fn metrics(scrape: &str) -> Vec<(String, String)> {
             help = said;
         }
         if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|l| l.split_once(' ')) {
-            let suffix = if kind == "counter" { "_total" } else { "" };
             let histogram = if kind == "histogram" { "Histogram: " } else { "" };
-            rows.push((format!("`{name}{suffix}`"), format!("{histogram}{help}")));
+            rows.push((format!("`{name}`"), format!("{histogram}{help}")));
         }
     }
     rows

@@ -11,23 +11,26 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::admin::guard::Guard;
-use crate::admin::interface::{Admin, Backend, Explained, Readiness, Reloaded};
-use crate::admin::server_status;
+use crate::admin::interface::{Action, Admin, Backend, Done, Explained, Readiness};
+use crate::admin::{process_status, server_status};
 use crate::client::reclaimer::{ConnectionReclaimer, Group};
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fleet_control::classes;
 use crate::fleet_control::forgetting;
 use crate::fleet_control::purging::Wait;
-use crate::observe::metrics::Metrics;
+use crate::observe::metrics::{Format, Metrics};
 use crate::options::control::Control;
 use crate::peers::status;
 use crate::request::purge_order::{Purge, PurgeResult};
 use crate::services::Services;
 
-/// A function that reloads the configuration; see [`crate::admin::interface::Reloaded`]. Called on
-/// a thread of its own.
-pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
+/// A function that carries out an action on the process; see [`crate::admin::interface::Done`].
+/// Called on a thread of its own.
+pub type Act = Arc<dyn Fn(Action) -> Result<serde_json::Value, String> + Send + Sync>;
+
+/// A function that returns an object with facts about the process, for `/status`.
+pub type Facts = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
 
 /// Configuration of the admin interface of a running proxy.
 pub struct AdminSetup {
@@ -37,8 +40,10 @@ pub struct AdminSetup {
     pub guard: Guard,
     /// The metrics for `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// Runs for `/reload`.
-    pub reload: Reload,
+    /// Runs for `/reload`, `/upgrade`, `/drain` and `/stop`.
+    pub act: Act,
+    /// Adds to `/status`.
+    pub facts: Facts,
     /// Reports problems with the files of the caches in use, for `/readyz`.
     pub trouble: Trouble,
 }
@@ -52,7 +57,8 @@ pub(crate) struct ProxyBackend {
     reclaimer: Arc<ConnectionReclaimer>,
     control: Control,
     metrics: Arc<Metrics>,
-    reload: Reload,
+    act: Act,
+    facts: Facts,
     trouble: Trouble,
 }
 
@@ -64,11 +70,11 @@ impl ProxyBackend {
         reclaimer: Arc<ConnectionReclaimer>,
         control: Control,
     ) -> io::Result<AdminTask> {
-        let AdminSetup { listener, guard, metrics, reload, trouble } = setup;
+        let AdminSetup { listener, guard, metrics, act, facts, trouble } = setup;
         listener.set_nonblocking()?;
         let listener = listener.into_tokio()?;
         let clock = services.clock;
-        let operator = ProxyBackend { services, reclaimer, control, metrics, reload, trouble };
+        let operator = ProxyBackend { services, reclaimer, control, metrics, act, facts, trouble };
         let admin = Rc::new(Admin::new(guard, operator, clock));
         let (end, told) = oneshot::channel();
         let stop = async {
@@ -94,7 +100,7 @@ impl AdminTask {
 
 impl Backend for ProxyBackend {
     fn readiness(&self) -> Readiness {
-        if self.control.draining() {
+        if self.control.leaving() {
             return Readiness::Draining;
         }
         if let Some(why) = self.services.shared.node.as_ref().and_then(|node| node.name_in_use()) {
@@ -128,19 +134,26 @@ impl Backend for ProxyBackend {
         }
     }
 
-    fn metrics(&self) -> String {
-        self.metrics.scrape()
+    fn metrics(&self, format: Format) -> String {
+        self.metrics.scrape(format)
     }
 
-    fn reload(&self) -> Reloaded<'_> {
-        let (reload, (tell, told)) = (self.reload.clone(), oneshot::channel());
-        let spawned = thread::Builder::new().name("reload".to_owned()).spawn(move || {
+    fn status(&self) -> serde_json::Value {
+        let (options, facts) = (self.control.options(), (self.facts)());
+        let figures = self.metrics.samples();
+        process_status::view((&self.readiness(), facts), &options, &figures, self.services.clock)
+    }
+
+    fn act(&self, action: Action) -> Done<'_> {
+        let (act, (tell, told)) = (self.act.clone(), oneshot::channel());
+        let spawned = thread::Builder::new().name(action.name().to_owned()).spawn(move || {
             // The requesting client may be gone.
-            let _ = tell.send(reload());
+            let _ = tell.send(act(action));
         });
         Box::pin(async move {
             spawned.map_err(|error| error.to_string())?;
-            told.await.unwrap_or_else(|_| Err("the reload broke off; see the log".to_owned()))
+            let broken = || Err(format!("the {} broke off; see the log", action.name()));
+            told.await.unwrap_or_else(|_| broken())
         })
     }
 
@@ -171,14 +184,14 @@ impl Backend for ProxyBackend {
         Some((table.version(), table.to_text()))
     }
 
-    fn set_fleet_policy<'a>(&'a self, text: &'a str) -> Reloaded<'a> {
+    fn set_fleet_policy<'a>(&'a self, text: &'a str) -> Done<'a> {
         Box::pin(async move {
             let node = self.services.shared.node.as_ref().ok_or("this is not a node of a fleet")?;
             classes::put_in_force(&self.services, node, text).await
         })
     }
 
-    fn forget_node<'a>(&'a self, name: &'a str) -> Reloaded<'a> {
+    fn forget_node<'a>(&'a self, name: &'a str) -> Done<'a> {
         Box::pin(async move {
             let node = self.services.shared.node.as_ref().ok_or("this is not a node of a fleet")?;
             forgetting::forget(&self.services, node, name).await

@@ -36,7 +36,7 @@ use tokio::time::timeout;
 use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::guard::Guard;
 use crate::exchange::explain::Question;
-use crate::observe::metrics::CONTENT_TYPE;
+use crate::observe::metrics::Format;
 use crate::request::purge_order::{MESSAGE_MAX, Purge, PurgeResult};
 
 /// Maximum size of a request head in bytes.
@@ -77,11 +77,60 @@ pub enum Readiness {
     Draining,
 }
 
+impl Readiness {
+    /// Returns the state in one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Readiness::Ready => "ready",
+            Readiness::Uncached(_) => "degraded",
+            Readiness::Recovering(_) => "recovering",
+            Readiness::Excluded(_) => "excluded",
+            Readiness::Draining => "draining",
+        }
+    }
+
+    /// Returns the explanation, if there is one.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Readiness::Uncached(why) | Readiness::Recovering(why) | Readiness::Excluded(why) => {
+                Some(why)
+            }
+            Readiness::Ready | Readiness::Draining => None,
+        }
+    }
+}
+
+/// An action on the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Reads the configuration and the certificates again, as SIGHUP does.
+    Reload,
+    /// Lets a new process take over, as SIGUSR2 does.
+    Upgrade,
+    /// Ends in order, as SIGTERM does.
+    Drain,
+    /// Ends in order, without waiting for clients.
+    Stop,
+}
+
+impl Action {
+    /// Returns the action's name, which is its path without the slash.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Reload => "reload",
+            Action::Upgrade => "upgrade",
+            Action::Drain => "drain",
+            Action::Stop => "stop",
+        }
+    }
+}
+
 /// An explanation, or a sentence on why there is none.
 pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// Changes made by a reload and changes that need a restart, or a sentence on why nothing changed.
-pub type Reloaded<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
+/// What was done, or a sentence on why nothing was. For a reload: the changes made and those that
+/// need a restart.
+pub type Done<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
 /// Operations that the interface needs from the running proxy.
 pub trait Backend: 'static {
@@ -89,13 +138,16 @@ pub trait Backend: 'static {
     fn readiness(&self) -> Readiness;
 
     /// Returns the text of [`crate::observe::metrics::Metrics::scrape`].
-    fn metrics(&self) -> String;
+    fn metrics(&self, format: Format) -> String;
+
+    /// Returns the state of the process for operators.
+    fn status(&self) -> serde_json::Value;
 
     /// Explains how a request from `client` would be handled, and why.
     fn explain<'a>(&'a self, question: &'a Question, client: SocketAddr) -> Explained<'a>;
 
-    /// Reloads the configuration and the certificates, as SIGHUP does.
-    fn reload(&self) -> Reloaded<'_>;
+    /// Acts on the process. An end has only begun when the future completes.
+    fn act(&self, action: Action) -> Done<'_>;
 
     /// Returns the servers of all sites with their state.
     fn upstreams(&self) -> serde_json::Value;
@@ -112,12 +164,12 @@ pub trait Backend: 'static {
     }
 
     /// Puts the table of classes in `_text` into force in the whole fleet.
-    fn set_fleet_policy<'a>(&'a self, _text: &'a str) -> Reloaded<'a> {
+    fn set_fleet_policy<'a>(&'a self, _text: &'a str) -> Done<'a> {
         Box::pin(async { Err(NO_FLEET.to_owned()) })
     }
 
     /// Takes a node that is lost for good out of those that count for purges.
-    fn forget_node<'a>(&'a self, _name: &'a str) -> Reloaded<'a> {
+    fn forget_node<'a>(&'a self, _name: &'a str) -> Done<'a> {
         Box::pin(async { Err(NO_FLEET.to_owned()) })
     }
 
@@ -266,9 +318,11 @@ impl<B: Backend> Admin<B> {
     async fn route(&self, request: Request<Bytes>, client: SocketAddr) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/" | "/healthz" | "/readyz" | "/metrics" | "/upstreams" | "/fleet" => "GET, HEAD",
+            "/" | "/healthz" | "/readyz" | "/metrics" | "/status" | "/upstreams" | "/fleet" => {
+                "GET, HEAD"
+            }
             "/explain" | "/fleet/policy" => "GET, HEAD, POST",
-            "/purge" | "/reload" | "/fleet/forget" => "POST",
+            "/purge" | "/reload" | "/upgrade" | "/drain" | "/stop" | "/fleet/forget" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
                 return text(StatusCode::NOT_FOUND, what);
@@ -285,15 +339,14 @@ impl<B: Backend> Admin<B> {
         match path.as_str() {
             "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
             "/readyz" => self.readyz(),
-            "/metrics" => {
-                let mut answer = text(StatusCode::OK, self.backend.metrics());
-                let kind = HeaderValue::from_static(CONTENT_TYPE);
-                answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-                answer
-            }
+            "/metrics" => self.metrics(request.headers()),
+            "/status" => json_answer(StatusCode::OK, &self.backend.status()),
             "/explain" => self.explain(&request, client).await,
             "/purge" => self.purge(request).await,
-            "/reload" => self.reload().await,
+            "/reload" => self.act(Action::Reload).await,
+            "/upgrade" => self.act(Action::Upgrade).await,
+            "/drain" => self.act(Action::Drain).await,
+            "/stop" => self.act(Action::Stop).await,
             "/fleet" => match self.backend.fleet() {
                 Some(view) => json_answer(StatusCode::OK, &view),
                 None => no_fleet(),
@@ -339,8 +392,17 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn reload(&self) -> Answer {
-        match self.backend.reload().await {
+    fn metrics(&self, headers: &HeaderMap) -> Answer {
+        let lines = headers.get_all(header::ACCEPT).iter();
+        let format = Format::accepted(lines.filter_map(|line| line.to_str().ok()));
+        let mut answer = text(StatusCode::OK, self.backend.metrics(format));
+        let kind = HeaderValue::from_static(format.content_type());
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        answer
+    }
+
+    async fn act(&self, action: Action) -> Answer {
+        match self.backend.act(action).await {
             Ok(told) => json_answer(StatusCode::OK, &told),
             Err(why) => {
                 json_answer(StatusCode::UNPROCESSABLE_ENTITY, &serde_json::json!({"error": why}))
@@ -424,6 +486,7 @@ GET  /healthz            200 while the process serves
 GET  /readyz             200 when ready for traffic, 503 while recovering or draining; with a
                          cache out of use it is 200 still, and the text says so
 GET  /metrics            figures for Prometheus
+GET  /status             the state of this process (JSON)
 GET  /upstreams          the servers of all sites, and how they are (JSON)
 GET  /fleet              the nodes of the fleet as this one sees them (JSON)
 GET  /fleet/policy       the table of classes in force (JSON)
@@ -431,6 +494,9 @@ POST /fleet/policy       puts another in force in the whole fleet; its text (TOM
 POST /fleet/forget?node=NAME
                          takes a node that is lost for good out of those that count for purges
 POST /reload             reads the configuration and the certificates again, as SIGHUP does
+POST /upgrade            lets a new process take over, as SIGUSR2 does
+POST /drain              ends in order, as SIGTERM does
+POST /stop               ends in order, without waiting for clients
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
                          status and answer (of an answer that the origin might give)
 POST /explain?url=URL&ask=true

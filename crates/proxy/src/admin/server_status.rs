@@ -2,6 +2,7 @@
 //! interface.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use net::clock::TokioClock;
 use serde_json::{Map, Value, json};
@@ -42,8 +43,8 @@ impl Source for ServerFigures {
                 let help = "Connections opened to a server.";
                 out.counter("larder_upstream_server_connects", help, &labels, status.connects);
                 let help = "Time spent opening connections to a server, including TLS.";
-                let us = status.connect_us;
-                out.counter("larder_upstream_server_connect_microseconds", help, &labels, us);
+                let time = Duration::from_micros(status.connect_us);
+                out.counter("larder_upstream_server_connect_seconds", help, &labels, time);
             }
         }
     }
@@ -70,11 +71,6 @@ fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
             queue.waits,
         ),
         (
-            "larder_upstream_queue_wait_microseconds",
-            "Total time that requests waited for a server.",
-            queue.wait_us,
-        ),
-        (
             "larder_upstream_queue_timeouts",
             "Requests whose wait for a server timed out.",
             queue.timeouts,
@@ -87,6 +83,9 @@ fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     ] {
         out.counter(name, help, &labels, n);
     }
+    let help = "Total time that requests waited for a server.";
+    let time = Duration::from_micros(queue.wait_us);
+    out.counter("larder_upstream_queue_wait_seconds", help, &labels, time);
 }
 
 /// Returns all servers of all sites, and the origins that are not servers, as JSON for operators.

@@ -73,6 +73,7 @@ pub(crate) struct ConnectionState {
     servers: Cell<usize>,
     open_ended: Cell<bool>,
     draining: Cell<bool>,
+    closes_idle: Cell<bool>,
     cut: Cell<Option<CloseReason>>,
     task: RefCell<Option<Waker>>,
     pub(crate) interim: RefCell<VecDeque<Bytes>>,
@@ -105,6 +106,7 @@ impl ConnectionState {
             servers: Default::default(),
             open_ended: Default::default(),
             draining: Default::default(),
+            closes_idle: Default::default(),
             cut: Default::default(),
             task: Default::default(),
             interim: Default::default(),
@@ -115,6 +117,12 @@ impl ConnectionState {
 
     pub fn phase(&self) -> Phase {
         self.phase.get().unwrap_or(Phase::Idle)
+    }
+
+    /// Returns whether a request may come on a connection that its client takes for open.
+    pub fn expects_request(&self) -> bool {
+        let is_open = !self.multiplexed.get() && !self.last_answer.get();
+        !self.closes_idle.get() && (is_open || self.is_fresh())
     }
 
     /// Returns whether the first byte of a request is still to come.
@@ -314,12 +322,23 @@ impl ConnectionState {
         self.cut.set(None);
     }
 
+    /// Returns whether the next response is the last one, and says so.
     pub fn draining(&self) -> bool {
         self.draining.get()
     }
 
     pub fn drain(&self) {
         self.draining.set(true);
+        self.wake();
+    }
+
+    /// Returns whether the connection closes where it waits for a request.
+    pub fn closes_idle(&self) -> bool {
+        self.closes_idle.get()
+    }
+
+    pub fn close_idle(&self) {
+        self.closes_idle.set(true);
         self.wake();
     }
 

@@ -70,6 +70,8 @@ pub struct ClientLimits {
     pub buffers: u64,
     /// Time for running responses to finish after a shutdown began. Default 30 s.
     pub drain: Duration,
+    /// Time from the announcement of a shutdown to its beginning. Default 0.
+    pub drain_delay: Duration,
 }
 
 impl ClientLimits {
@@ -93,6 +95,7 @@ impl Default for ClientLimits {
             request_buffer: 1 << 20,
             buffers: 64 << 20,
             drain: Duration::from_secs(30),
+            drain_delay: Duration::ZERO,
         }
     }
 }

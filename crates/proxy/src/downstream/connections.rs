@@ -26,6 +26,10 @@ use crate::services::Services;
 /// whichever is later. Its first request may be on its way and would be lost.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Grace for a connection that waits for its next request, from its last response. A client that
+/// sends one request after the other gets one more response, which says that it is the last.
+const BUSY: Duration = Duration::from_millis(500);
+
 pub(crate) struct Connections {
     pub index: usize,
     pub services: Rc<Services>,
@@ -94,11 +98,9 @@ impl Connections {
         self.services.set_options(options);
     }
 
-    /// Returns whether a connection that is not draining still waits for its first request.
-    pub fn has_fresh(&self) -> bool {
-        let waits =
-            |watched: &TrackedConnection| watched.state.is_fresh() && !watched.state.draining();
-        self.open.borrow().values().any(waits)
+    /// Returns whether a request is expected on any connection.
+    pub fn expects_request(&self) -> bool {
+        self.open.borrow().values().any(|watched| watched.state.expects_request())
     }
 
     /// Registers a connection with the sweep. The worker's load counted it at accept.
@@ -161,30 +163,25 @@ impl Connections {
     }
 
     /// Lets running responses finish, then cuts the remaining connections when the drain time is
-    /// over. Until then it also waits for connections accepted for this worker but not registered
-    /// yet.
-    pub async fn drain(&self) {
+    /// over or `is_cut` returns true. Until then it also waits for connections accepted for this
+    /// worker but not registered yet.
+    pub async fn drain(&self, is_cut: impl Fn() -> bool) {
         let limits = self.services.options().client.clone();
         let began = self.services.clock.instant();
         let deadline = began + limits.drain;
         let mut tick = interval(Duration::from_millis(10));
         let mut now = began;
         while !self.open.borrow().is_empty()
-            || (now < deadline && self.connection_limit.is_needed(self.index))
+            || (now < deadline && !is_cut() && self.connection_limit.is_needed(self.index))
         {
             now = tick.tick().await.into_std();
-            if now >= deadline {
+            if now >= deadline || is_cut() {
                 for watched in self.open.borrow().values() {
                     watched.state.cut_now(CloseReason::Drain);
                 }
             }
             for watched in self.open.borrow().values() {
-                let fresh_since = watched.since.max(began);
-                let spared =
-                    watched.state.is_fresh() && now.saturating_duration_since(fresh_since) < FRESH;
-                if !watched.state.draining() && !spared {
-                    watched.state.drain();
-                }
+                watched.end(now, began);
             }
         }
     }
@@ -211,6 +208,23 @@ impl Connections {
 }
 
 impl TrackedConnection {
+    /// Tells the client, in the drain that `began`, that the connection ends, and closes it if no
+    /// request is expected.
+    fn end(&self, now: Instant, began: Instant) {
+        let state = &self.state;
+        if !state.draining() {
+            state.drain();
+        }
+        let (since, grace) = match state.is_fresh() {
+            true => (self.since.max(began), FRESH),
+            false => (state.since().unwrap_or(self.since), BUSY),
+        };
+        let waits = state.is_fresh() || state.phase() != Phase::Busy;
+        if waits && !state.closes_idle() && now.saturating_duration_since(since) >= grace {
+            state.close_idle();
+        }
+    }
+
     fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<CloseReason> {
         if self.state.take_changed() {
             self.since = now;

@@ -217,7 +217,9 @@ impl Connection {
                 false => End::Done,
             })),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
-            Poll::Pending if state.draining() && !wire.has_input() => Poll::Ready(Err(End::Done)),
+            Poll::Pending if state.closes_idle() && !wire.has_input() => {
+                Poll::Ready(Err(End::Done))
+            }
             Poll::Pending => {
                 // The client waits for responses before it sends another request.
                 *turn = TURN;
@@ -285,6 +287,9 @@ impl Connection {
         let encoding = form.encoding(status, fields, &body);
         let ends = state.is_last_answer() || state.draining();
         let closes = closes || ends || encoding == Encoding::UntilClose || self.is_early();
+        if closes {
+            state.end_after_answer();
+        }
         let closes = closes && tunnel.is_none();
         let rest = HEAD.with_borrow_mut(|head| {
             head.clear();

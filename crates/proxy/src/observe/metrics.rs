@@ -22,7 +22,7 @@ use crate::observe::outcome::{Error, Invalid, Outcome};
 mod process;
 mod sample;
 
-pub use sample::{CONTENT_TYPE, Samples};
+pub use sample::{Format, Samples};
 
 /// Component with figures of its own: the store, the log, the devices.
 pub trait Source: Send + Sync {
@@ -158,8 +158,13 @@ impl Metrics {
         add(&self.shard().malformed[class(status.unwrap_or(0))], 1);
     }
 
-    /// Returns the text of a scrape, to be sent as [`CONTENT_TYPE`].
-    pub fn scrape(&self) -> String {
+    /// Returns the text of a scrape.
+    pub fn scrape(&self, format: Format) -> String {
+        self.samples().into_text(format)
+    }
+
+    /// Returns all current figures.
+    pub fn samples(&self) -> Samples {
         let mut out = Samples::default();
         self.requests(&mut out);
         self.questions(&mut out);
@@ -176,7 +181,7 @@ impl Metrics {
         out.gauge("larder_uptime_seconds", "Time since the start.", &[], self.clock.running());
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         out.gauge("larder_build_info", "Always 1; the version as a label.", &version, 1u64);
-        out.into_text()
+        out
     }
 
     /// Returns the count of `event` so far.

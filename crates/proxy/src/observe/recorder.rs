@@ -172,7 +172,7 @@ mod tests {
             recorder.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
             recorder.refused(client, None, &"");
             assert_eq!(metrics.total(Event::ConnectionOpened), 1);
-            let text = metrics.scrape();
+            let text = metrics.scrape(crate::observe::metrics::Format::Text);
             for series in [
                 "larder_requests_total{outcome=\"MISS\",status=\"2xx\"} 1\n",
                 "larder_requests_total{outcome=\"ERROR\",reason=\"upstream\",status=\"2xx\"} 1\n",

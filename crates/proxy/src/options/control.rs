@@ -16,15 +16,32 @@ pub struct Control {
 #[derive(Clone)]
 pub(crate) struct State {
     pub options: Arc<Options>,
+    /// True from the announcement of the end on, when the proxy still accepts clients.
+    pub leaving: bool,
     pub draining: bool,
     pub handed_over: bool,
+    /// True if the drain does not wait for clients.
+    pub is_cut: bool,
 }
 
 impl Control {
     /// Creates a control with the first options, not draining.
     pub fn new(options: Options) -> Control {
-        let state = State { options: Arc::new(options), draining: false, handed_over: false };
+        let options = Arc::new(options);
+        let state =
+            State { options, leaving: false, draining: false, handed_over: false, is_cut: false };
         Control { state: watch::Sender::new(state) }
+    }
+
+    /// Makes `/readyz` say that the proxy drains, while it still accepts clients: balancers get
+    /// time to send them elsewhere. Returns false if that had been said before.
+    pub fn leave(&self) -> bool {
+        let mut is_first = false;
+        self.state.send_if_modified(|state| {
+            is_first = !std::mem::replace(&mut state.leaving, true) && !state.draining;
+            false
+        });
+        is_first
     }
 
     /// Stops accepting and begins to drain: running responses get [`ClientLimits::drain`] to
@@ -33,6 +50,14 @@ impl Control {
     /// [`ClientLimits::drain`]: crate::client::limits::ClientLimits::drain
     pub fn drain(&self) {
         self.state.send_modify(|state| state.draining = true);
+    }
+
+    /// Drains without waiting for clients: running responses are cut.
+    pub fn cut(&self) {
+        self.state.send_modify(|state| {
+            state.draining = true;
+            state.is_cut = true;
+        });
     }
 
     /// Drains in favour of another process. That process already has the listening sockets: it
@@ -54,6 +79,16 @@ impl Control {
 
     pub(crate) fn hands_over(&self) -> bool {
         self.state.borrow().handed_over
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.state.borrow().is_cut
+    }
+
+    /// Returns whether the end has been announced or begun.
+    pub fn leaving(&self) -> bool {
+        let state = self.state.borrow();
+        state.leaving || state.draining
     }
 
     /// Returns whether the workers drain.

@@ -339,7 +339,10 @@ impl RequestContext {
         let (host, port) = target.place();
         let path = match &self.rule {
             Some(rule) if !rule.query.is_default() => {
-                cache_key::is_normal(host, path).then(|| rule.query.apply_to(path))?
+                let named = rule.query.apply_to(path);
+                // What was left out must have been in normal form too.
+                let is_whole = matches!(named, Cow::Borrowed(all) if all.len() == path.len());
+                (is_whole || cache_key::is_normal(host, path)).then_some(named)?
             }
             _ => Cow::Borrowed(path),
         };

@@ -45,8 +45,8 @@ pub(crate) async fn release(worker: &Worker, drained: &Cell<bool>) -> Option<Sto
             leases.end_writing();
             worker.services.shared.fills.wake();
         }
-        let waits =
-            leases.are_firm() || in_grace && (leases.are_brief() || worker.connections.has_fresh());
+        let waits = leases.are_firm()
+            || in_grace && (leases.are_brief() || worker.connections.expects_request());
         if !waits || drained.get() {
             break;
         }

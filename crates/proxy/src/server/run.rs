@@ -18,6 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::timeout;
 
 use crate::admin::backend::{AdminSetup, AdminTask, ProxyBackend};
+use crate::admin::process_status::CertificateFigures;
 use crate::admin::server_status::ServerFigures;
 use crate::client::reclaimer::{Ask, ConnectionReclaimer};
 use crate::downstream::connection_limit::{AcceptGuard, ConnectionLimit};
@@ -188,6 +189,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
         admin.metrics.add_source(Box::new(BufferFigures(requests.buffers.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
+        admin.metrics.add_source(Box::new(CertificateFigures(control.clone())));
     }
     let process = Arc::new(Process {
         requests,
@@ -334,9 +336,9 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let ended = match control.hands_over() {
         true => {
             let tasks = (admin, fleet, stream.clone());
-            drain_for_next(&worker, &start.share, start.released, tasks).await
+            drain_for_next(&worker, &control, (&start.share, start.released), tasks).await
         }
-        false => drain_for_good(&worker, admin).await,
+        false => drain_for_good(&worker, &control, admin).await,
     };
     background.iter().chain(&stream).for_each(AbortHandle::abort);
     detached.abort();
@@ -352,8 +354,12 @@ async fn serve(start: Start) -> io::Result<Ended> {
 
 /// Drains, then ends the admin interface, which reports the drain until then.
 /// How the store ends is not known then.
-async fn drain_for_good(worker: &Worker, admin: Option<AdminTask>) -> Option<Ended> {
-    worker.connections.drain().await;
+async fn drain_for_good(
+    worker: &Worker,
+    control: &Control,
+    admin: Option<AdminTask>,
+) -> Option<Ended> {
+    worker.connections.drain(|| control.is_cut()).await;
     let _ = timeout(ADMIN_TIME, admin?.end()).await;
     None
 }
@@ -433,8 +439,8 @@ async fn detached(services: Rc<Services>) {
 /// first worker returns how the store ended, or `None` if it had not been opened yet.
 async fn drain_for_next(
     worker: &Worker,
-    share: &watch::Sender<OpenState>,
-    tell: Option<Box<dyn FnOnce() + Send>>,
+    control: &Control,
+    (share, tell): (&watch::Sender<OpenState>, Option<Box<dyn FnOnce() + Send>>),
     (admin, fleet, stream): (Option<AdminTask>, Option<FleetTask>, Option<AbortHandle>),
 ) -> Option<Ended> {
     let process = &worker.process;
@@ -448,7 +454,7 @@ async fn drain_for_next(
             }
             drop(lease);
         };
-        tokio::join!(worker.connections.drain(), admin);
+        tokio::join!(worker.connections.drain(|| control.is_cut()), admin);
         drained.set(true);
     };
     let release = async {

@@ -34,6 +34,16 @@ impl Pattern {
     /// Returns whether the pattern matches the whole of `text`.
     pub fn matches(&self, text: &[u8]) -> bool {
         let pattern = self.text.as_bytes();
+        let begin = pattern.iter().position(|byte| *byte == b'*').unwrap_or(pattern.len());
+        let (pattern, text) = match text.split_at_checked(begin) {
+            Some((first, rest)) if self.are_equal(&pattern[..begin], first) => {
+                (&pattern[begin..], rest)
+            }
+            _ => return false,
+        };
+        if let b"*" = pattern {
+            return true;
+        }
         let fits = |a: u8, b: u8| a == b || (self.ignores_case && a.eq_ignore_ascii_case(&b));
         // Where to resume if the text after the last star does not match: one character further on.
         // Earlier stars need no retry.
@@ -58,13 +68,11 @@ impl Pattern {
     /// not match. All stars but the last stand for as little as possible.
     pub fn captures(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
         let mut pieces = self.text.as_bytes().split(|&byte| byte == b'*');
-        let fits = |piece: &[u8], part: &[u8]| match self.ignores_case {
-            true => piece.eq_ignore_ascii_case(part),
-            false => piece == part,
-        };
         let begin = pieces.next()?.len();
-        let mut at =
-            text.get(..begin).filter(|part| fits(&self.text.as_bytes()[..begin], part))?.len();
+        let mut at = text
+            .get(..begin)
+            .filter(|part| self.are_equal(&self.text.as_bytes()[..begin], part))?
+            .len();
         let pieces: Vec<&[u8]> = pieces.collect();
         let Some((last, inner)) = pieces.split_last() else {
             return (at == text.len()).then(Vec::new);
@@ -72,13 +80,21 @@ impl Pattern {
         let mut found = Vec::with_capacity(pieces.len());
         for piece in inner {
             let end = (at..=text.len().checked_sub(piece.len())?)
-                .find(|end| fits(piece, &text[*end..end + piece.len()]))?;
+                .find(|end| self.are_equal(piece, &text[*end..end + piece.len()]))?;
             found.push(at..end);
             at = end + piece.len();
         }
         let end = text.len().checked_sub(last.len()).filter(|end| *end >= at)?;
         found.push(at..end);
-        fits(last, &text[end..]).then_some(found)
+        self.are_equal(last, &text[end..]).then_some(found)
+    }
+
+    /// Returns whether a piece of the pattern is a part of a text.
+    fn are_equal(&self, piece: &[u8], part: &[u8]) -> bool {
+        match self.ignores_case {
+            true => piece.eq_ignore_ascii_case(part),
+            false => piece == part,
+        }
     }
 }
 

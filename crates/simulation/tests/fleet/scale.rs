@@ -86,7 +86,8 @@ async fn start(world: &World, nodes: usize) -> Vec<Running> {
             listener: simulation::listen(&host, ADMIN).unwrap(),
             guard: Guard::new(Vec::new(), None),
             metrics: Arc::new(Metrics::new(1, world.clock)),
-            reload: Arc::new(|| Err("nothing is configured".to_owned())),
+            act: Arc::new(|_| Err("there is no process".to_owned())),
+            facts: Arc::new(|| serde_json::Value::Null),
             trouble: Box::new(|| None),
         };
         let started = start_listed(world, &host, (&name, all.clone()), |proxy, _| {

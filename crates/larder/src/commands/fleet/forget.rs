@@ -5,7 +5,7 @@ use cli::outcome::{Failure, answer};
 use fleet::MemberId;
 
 use crate::commands::admin_client::AdminClient;
-use crate::commands::fleet::asking::understood;
+use crate::commands::asking::understood;
 
 pub fn command() -> Command {
     Command::new("forget")

@@ -10,7 +10,7 @@ use fleet::class::{PRESETS, TEXT_MAX};
 use serde_json::Value;
 
 use crate::commands::admin_client::AdminClient;
-use crate::commands::fleet::asking::{ask, json_flag, understood};
+use crate::commands::asking::{ask, json_flag, understood};
 
 pub fn show_command() -> Command {
     Command::new("show")

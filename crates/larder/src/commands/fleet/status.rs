@@ -4,7 +4,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use cli::outcome::{Failure, answer};
 use serde_json::Value;
 
-use crate::commands::fleet::asking::{ask, json_flag};
+use crate::commands::asking::{ask, json_flag};
+use crate::commands::columns::in_columns;
 
 pub fn command() -> Command {
     Command::new("status")
@@ -147,17 +148,6 @@ fn named(list: &Value) -> impl Iterator<Item = (&String, String)> {
 /// Returns a string value of the response; a dash if it is missing.
 fn text(value: &Value) -> String {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
-}
-
-/// Returns the rows as lines with aligned columns.
-fn in_columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -124,4 +124,12 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Time for running requests and tunnels to end after SIGTERM or SIGINT; then they are cut.
     "drain", Kind::Time(ms(0), hours(1)), ["30s"], live -> client.drain;
+
+    /// Time before that in which only /readyz says that the process ends, so that load balancers
+    /// send clients elsewhere before the listeners close.
+    "drain-delay", Kind::Time(ms(0), hours(1)), ["0s"], live -> client.drain_delay;
+
+    /// File that gets the number of the process once it serves, for `larder reload --pid-file` and
+    /// other programs.
+    "pid-file", Kind::Path, ["none"], word("none"), flag -> pid_file;
 };

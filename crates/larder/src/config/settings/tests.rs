@@ -76,6 +76,7 @@ fn every_flag_of_the_manual_is_a_setting() {
         "workers",
         "allow",
         "user",
+        "pid-file",
         "fleet",
         "join",
         "fleet-advertise",

@@ -30,8 +30,8 @@ impl Backend for Rc<Shelf> {
         self.readiness.borrow().clone()
     }
 
-    fn metrics(&self) -> String {
-        "larder_up 1\n# EOF\n".to_owned()
+    fn metrics(&self, format: Format) -> String {
+        format!("larder_up {format:?}\n")
     }
 
     fn explain<'a>(&'a self, question: &'a Question, _: SocketAddr) -> Explained<'a> {
@@ -45,7 +45,11 @@ impl Backend for Rc<Shelf> {
         })
     }
 
-    fn reload(&self) -> Reloaded<'_> {
+    fn status(&self) -> serde_json::Value {
+        serde_json::json!({ "state": "ready" })
+    }
+
+    fn act(&self, _action: Action) -> Done<'_> {
         let broken = self.broken.get();
         Box::pin(async move {
             if broken { Err("line 3 is wrong".to_owned()) } else { Ok(serde_json::json!({})) }
@@ -242,7 +246,11 @@ fn endpoints_and_methods_are_routed() {
         let (status, text) = ask(address, "GET /healthz", &host, "").await;
         assert!(status == 200 && text.ends_with("ok\n"), "{text}");
         let (status, text) = ask(address, "GET /metrics", &host, "").await;
-        assert!(status == 200 && text.ends_with("larder_up 1\n# EOF\n"), "{text}");
+        assert!(status == 200 && text.ends_with("larder_up Text\n"), "{text}");
+        assert!(text.contains("content-type: text/plain; version=0.0.4"), "{text}");
+        let accept = "Accept: application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1";
+        let (_, text) = ask(address, "GET /metrics", &[host[0], accept], "").await;
+        assert!(text.ends_with("larder_up OpenMetrics\n"), "{text}");
         assert!(text.contains("content-type: application/openmetrics-text"), "{text}");
         let (status, text) = ask(address, "HEAD /metrics", &host, "").await;
         assert!(status == 200 && text.ends_with("\r\n\r\n"), "{text}");

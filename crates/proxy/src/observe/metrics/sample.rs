@@ -1,6 +1,6 @@
-//! The figures of one scrape and their text in the OpenMetrics format.
+//! The figures of one scrape and their text, in one of the formats that Prometheus reads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -9,14 +9,47 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-/// The media type of the scrape text.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// A format of the scrape text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus' text format 0.0.4, which every tool reads.
+    Text,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// Returns the format for a request with these `Accept` lines.
+    pub fn accepted<'a>(mut lines: impl Iterator<Item = &'a str>) -> Format {
+        match lines.any(|line| line.contains("application/openmetrics-text")) {
+            true => Format::OpenMetrics,
+            false => Format::Text,
+        }
+    }
+
+    /// Returns the media type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
 
 /// A figure: an integer or a fractional number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     Whole(u64),
     Real(f64),
+}
+
+impl Value {
+    fn number(self) -> f64 {
+        match self {
+            Value::Whole(n) => n as f64,
+            Value::Real(x) => x,
+        }
+    }
 }
 
 impl From<u64> for Value {
@@ -57,7 +90,7 @@ enum Figure {
     Histogram { sum: f64, buckets: Vec<(f64, u64)> },
 }
 
-type Labels = Vec<(&'static str, String)>;
+pub(crate) type Labels = Vec<(&'static str, String)>;
 
 #[derive(Debug)]
 struct Family {
@@ -134,14 +167,59 @@ impl Samples {
         self.families[index].figures.push((labels, figure));
     }
 
-    pub(super) fn into_text(self) -> String {
+    /// Returns the sum of the figures of this name whose labels are `wanted`; histograms count as 0.
+    pub(crate) fn sum(&self, name: &str, wanted: impl Fn(&Labels) -> bool) -> f64 {
+        let figures = self.family(name).filter(|(labels, _)| wanted(labels));
+        let value = |(_, figure): &(Labels, Figure)| match figure {
+            Figure::Counter(value) | Figure::Gauge(value) => value.number(),
+            Figure::Histogram { .. } => 0.0,
+        };
+        figures.map(value).sum()
+    }
+
+    /// Returns the values that a label has in the figures of this name, in order.
+    pub(crate) fn label_values(&self, name: &str, label: &str) -> Vec<String> {
+        let labels = self.family(name).flat_map(|(labels, _)| labels);
+        labels.filter(|(known, _)| *known == label).map(|(_, value)| value.clone()).collect()
+    }
+
+    fn family(&self, name: &str) -> impl Iterator<Item = &(Labels, Figure)> {
+        let family = self.by_name.get(name).map(|index| &self.families[*index]);
+        family.into_iter().flat_map(|family| &family.figures)
+    }
+
+    pub(super) fn into_text(self, format: Format) -> String {
+        let counters =
+            self.families.iter().filter(|family| matches!(family.kind, MetricType::Counter));
+        let counters: HashSet<&str> = counters.map(|family| family.name).collect();
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
         let mut out = String::with_capacity(32 << 10);
         // Writing to a string does not fail.
         let _infallible = text::encode(&mut out, &registry);
-        out
+        match format {
+            Format::OpenMetrics => out,
+            Format::Text => older_text(&out, &counters),
+        }
     }
+}
+
+/// Returns an OpenMetrics text in the format 0.0.4, in which a counter's help and type have its
+/// full name, and nothing marks the end.
+fn older_text(text: &str, counters: &HashSet<&str>) -> String {
+    let mut out = String::with_capacity(text.len() + 4096);
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        let described = ["# HELP ", "# TYPE "].iter().find_map(|word| {
+            let (name, rest) = line.strip_prefix(word)?.split_once(' ')?;
+            counters.contains(name).then_some((word, name, rest))
+        });
+        match described {
+            Some((word, name, rest)) => out.push_str(&format!("{word}{name}_total {rest}")),
+            None => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    out
 }
 
 impl Collector for Samples {

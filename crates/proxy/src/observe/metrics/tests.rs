@@ -28,7 +28,7 @@ fn requests_by_outcome_reason_and_class() {
             });
         }
     });
-    let text = metrics.scrape();
+    let text = metrics.scrape(Format::OpenMetrics);
     let has = |series: &str, expected: f64| {
         assert_eq!(value(&text, series), Some(expected), "{series}\n{text}");
     };
@@ -63,7 +63,7 @@ fn gauges_are_opened_minus_closed() {
     metrics.malformed(Some(400));
     metrics.malformed(None);
     metrics.request(Outcome::Error(Error::Connect), 502, 0, Duration::ZERO);
-    let text = metrics.scrape();
+    let text = metrics.scrape(Format::OpenMetrics);
     for (series, expected) in [
         ("larder_client_connections", 3.0),
         ("larder_client_connections_accepted_total", 5.0),
@@ -88,21 +88,26 @@ fn each_scrape_calls_the_sources_and_groups_families() {
         out.gauge("larder_index_load", "Load.", &[], 0.5);
         out.counter("larder_device_reads", "Reads.", &[("device", "b")], 7u64);
     }));
-    metrics.scrape();
-    let text = metrics.scrape();
-    let at = text.find("# HELP larder_device_reads").unwrap();
-    let expected = "# HELP larder_device_reads Reads.\n# TYPE larder_device_reads counter\n\
+    metrics.scrape(Format::Text);
+    let text = metrics.scrape(Format::Text);
+    let at = text.find("# HELP larder_device_reads_total").unwrap();
+    let expected = "# HELP larder_device_reads_total Reads.\n# TYPE larder_device_reads_total counter\n\
                     larder_device_reads_total{device=\"a\\\"b\\\\c\\nd\"} 2\n\
                     larder_device_reads_total{device=\"b\"} 7\n";
     assert!(text[at..].starts_with(expected), "{}", &text[at..]);
     assert_eq!(value(&text, "larder_index_load"), Some(0.5));
+    assert!(!text.contains("# EOF"));
+    let samples = metrics.samples();
+    let of_b = |labels: &sample::Labels| labels.iter().any(|(_, value)| value == "b");
+    assert_eq!(samples.sum("larder_device_reads", of_b), 7.0);
+    assert_eq!(samples.label_values("larder_device_reads", "device").len(), 2);
 }
 
 /// Checks that names are unique, that help and type precede the figures of each, and that every
 /// figure is a number.
 #[test]
 fn the_text_is_well_formed() {
-    let text = Metrics::new(1, TokioClock::system()).scrape();
+    let text = Metrics::new(1, TokioClock::system()).scrape(Format::OpenMetrics);
     let mut family = String::new();
     let mut seen = std::collections::HashSet::new();
     for line in text.lines().take_while(|line| *line != "# EOF") {

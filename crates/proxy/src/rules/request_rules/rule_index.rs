@@ -22,7 +22,7 @@ use crate::rules::tables::words::Words;
 
 /// Numbers of the rules that match a request, in order, and then of rules that might have
 /// ([`MISSED`]).
-pub(super) type Numbers = SmallVec<[u32; 8]>;
+pub(super) type Numbers = SmallVec<[u32; 16]>;
 
 /// Bit of the number of a rule that matches the place of a request, but whose conditions on what is
 /// not in the key do not hold. Memory holds far fewer rules.

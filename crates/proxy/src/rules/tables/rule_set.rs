@@ -23,13 +23,15 @@ pub(crate) fn contains(bits: &[u64], number: usize) -> bool {
 
 /// Returns the numbers in a set, in ascending order.
 pub(crate) fn numbers(bits: &[u64]) -> impl Iterator<Item = usize> {
-    bits.iter().enumerate().flat_map(|(at, word)| {
-        let mut left = *word;
-        std::iter::from_fn(move || {
-            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
-            left &= left - 1;
-            Some(at * WORD + bit)
-        })
+    let (mut at, mut left) = (0, bits.first().copied().unwrap_or(0));
+    std::iter::from_fn(move || {
+        while left == 0 {
+            at += 1;
+            left = *bits.get(at)?;
+        }
+        let bit = left.trailing_zeros() as usize;
+        left &= left - 1;
+        Some(at * WORD + bit)
     })
 }
 

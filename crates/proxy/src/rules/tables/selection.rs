@@ -106,10 +106,17 @@ impl Selection {
         if self.is_empty() {
             return;
         }
-        copy(&column.any, &mut self.loose);
-        self.strict.clear();
-        self.strict.resize(column.any.len(), u64::MAX);
-        for reading in readings {
+        let mut readings = readings.into_iter();
+        copy(&column.any, &mut self.strict);
+        if let Some(first) = readings.next() {
+            look_up(&column.table, first, &mut self.strict);
+        }
+        let Some(second) = readings.next() else {
+            and(&mut self.fits, &self.strict);
+            return;
+        };
+        copy(&self.strict, &mut self.loose);
+        for reading in std::iter::once(second).chain(readings) {
             copy(&column.any, &mut self.part);
             look_up(&column.table, reading, &mut self.part);
             and(&mut self.strict, &self.part);

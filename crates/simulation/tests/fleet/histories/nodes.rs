@@ -166,7 +166,8 @@ impl Nodes {
             listener: simulation::listen(&slot.host, ADMIN).unwrap(),
             guard: Guard::new(Vec::new(), None),
             metrics: Arc::new(Metrics::new(1, slot.clock)),
-            reload: Arc::new(|| Err("nothing is configured".to_owned())),
+            act: Arc::new(|_| Err("there is no process".to_owned())),
+            facts: Arc::new(|| serde_json::Value::Null),
             trouble: Box::new(|| None),
         });
         let classes = self.classes.borrow().clone();

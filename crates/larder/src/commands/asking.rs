@@ -1,4 +1,4 @@
-//! Requests about a fleet to the admin interface of a node, and its responses.
+//! Requests to the admin interface of a running proxy, and its responses.
 
 use clap::{Arg, ArgAction, ArgMatches};
 use cli::outcome::Failure;
