@@ -86,6 +86,14 @@ impl Caller {
         Ok(if two { Caller::two(stream).await } else { Caller::one(stream).await })
     }
 
+    /// Waits until a request can be sent; returns false if the server has ended the connection.
+    pub async fn is_open(&mut self) -> bool {
+        match self {
+            Caller::One(send) => send.ready().await.is_ok(),
+            Caller::Two(send) => send.ready().await.is_ok(),
+        }
+    }
+
     pub async fn send(
         &mut self,
         request: Request<Full<Bytes>>,

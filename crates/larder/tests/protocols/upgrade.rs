@@ -1,15 +1,19 @@
 //! A new process takes over from a running one (SIGUSR2).
 
+use std::error::Error;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use http::{Method, Request};
+use http_body_util::Full;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
@@ -19,6 +23,10 @@ use testkit::io::eventually;
 use testkit::larder::{Larder, Setup, larder_path, percent};
 use testkit::listener::echo;
 use testkit::origin::Origin;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::caller::{Caller, run};
 
 /// A process that is not a child of this one, killed on drop.
 struct Stranger(Pid);
@@ -79,6 +87,39 @@ fn ask_all_the_time(
     })
 }
 
+/// Sends requests one after the other on a connection for as long as it lasts, and then on the
+/// next, until stopped; every tenth is a POST. Panics at the first that gets no response.
+async fn keep_asking(address: SocketAddr, origin: String, is_two: bool, stop: Arc<AtomicBool>) {
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut caller = if is_two { Caller::two(stream).await } else { Caller::one(stream).await };
+        while caller.is_open().await && !stop.load(Ordering::Relaxed) {
+            let method = if count % 10 == 9 { Method::POST } else { Method::GET };
+            let target = match caller {
+                Caller::One(_) => format!("/page{}", count % 7),
+                Caller::Two(_) => format!("{origin}/page{}", count % 7),
+            };
+            let host = origin.trim_start_matches("http://");
+            let request = Request::builder().method(method).uri(target).header("host", host);
+            let answer = match caller.ask(request.body(Full::default()).unwrap()).await {
+                Err(error) if is_unsent(&error) => break,
+                answer => answer.unwrap(),
+            };
+            assert_eq!(answer.status, 200, "{answer:?}");
+            count += 1;
+        }
+    }
+}
+
+/// Returns whether the client knows that the request was not read (RFC 9113, 6.8).
+fn is_unsent(error: &hyper::Error) -> bool {
+    let of_two = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    let is_go_away =
+        |error: &h2::Error| error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+    error.is_canceled() || of_two.is_some_and(is_go_away)
+}
+
 /// Links or copies the program to a path of its own, so that it can be replaced.
 fn copy_of_program(directory: &TempDir) -> PathBuf {
     let path = directory.path().join("larder");
@@ -132,6 +173,39 @@ fn under_load_nobody_is_refused_and_the_cache_goes_along() {
     third.stop();
     assert!(!socket.exists(), "the last one cleans up");
     assert!(!larder.said().contains("WITHOUT"), "{}", larder.said());
+}
+
+#[test]
+fn no_busy_connection_loses_a_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let (origin, two) = (Origin::start(), testkit::address::free());
+    let config = format!("[[listener]]\naddress = \"{two}\"\nh2c = true\n");
+    let setup = Setup::reverse(&origin.url("")).program(&copy_of_program(&directory));
+    let setup = setup.config(&config);
+    let larder = setup.start();
+    let admin = larder.admin().to_string();
+    let upgrade = move || {
+        let command = [&*larder_path(), Path::new("upgrade"), Path::new("--admin")];
+        Command::new(command[0]).args(&command[1..]).arg(&admin).status().unwrap().success()
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    run(async {
+        let mut clients = JoinSet::new();
+        for number in 0..20 {
+            let is_two = number % 2 == 1;
+            let address = if is_two { two } else { larder.address() };
+            clients.spawn(keep_asking(address, origin.url(""), is_two, stop.clone()));
+        }
+        for _ in 0..3 {
+            let upgrade = upgrade.clone();
+            assert!(tokio::task::spawn_blocking(upgrade).await.unwrap(), "{}", larder.said());
+        }
+        stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = clients.join_next().await {
+            ended.unwrap();
+        }
+    });
+    Stranger::of(&larder, 2).stop();
 }
 
 #[test]

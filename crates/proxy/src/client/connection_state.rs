@@ -121,8 +121,7 @@ impl ConnectionState {
 
     /// Returns whether a request may come on a connection that its client takes for open.
     pub fn expects_request(&self) -> bool {
-        let is_open = !self.multiplexed.get() && !self.last_answer.get();
-        !self.closes_idle.get() && (is_open || self.is_fresh())
+        !self.closes_idle.get() && (self.is_fresh() || !self.last_answer.get())
     }
 
     /// Returns whether the first byte of a request is still to come.

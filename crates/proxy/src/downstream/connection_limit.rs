@@ -98,11 +98,13 @@ impl ConnectionLimit {
         self.loads[worker].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether a worker has connections or may get one that another worker accepted for it.
-    pub fn is_needed(&self, worker: usize) -> bool {
+    /// Returns whether a worker has more than `known` connections, or may get one that another
+    /// worker accepted for it.
+    pub fn has_more(&self, worker: usize, known: usize) -> bool {
         // The load is read after the flag: an accepting worker counts the connection before it
         // drops its guard.
-        self.accepting.load(Ordering::Acquire) > 0 || self.loads[worker].load(Ordering::Acquire) > 0
+        self.accepting.load(Ordering::Acquire) > 0
+            || self.loads[worker].load(Ordering::Acquire) > known
     }
 
     pub fn connection_ended(&self, worker: usize) {

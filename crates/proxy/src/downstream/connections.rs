@@ -98,9 +98,12 @@ impl Connections {
         self.services.set_options(options);
     }
 
-    /// Returns whether a request is expected on any connection.
+    /// Returns whether a request is expected on any connection, also on one that was accepted for
+    /// this worker but is not registered yet.
     pub fn expects_request(&self) -> bool {
-        self.open.borrow().values().any(|watched| watched.state.expects_request())
+        let open = self.open.borrow();
+        open.values().any(|watched| watched.state.expects_request())
+            || self.connection_limit.has_more(self.index, open.len())
     }
 
     /// Registers a connection with the sweep. The worker's load counted it at accept.
@@ -172,7 +175,7 @@ impl Connections {
         let mut tick = interval(Duration::from_millis(10));
         let mut now = began;
         while !self.open.borrow().is_empty()
-            || (now < deadline && !is_cut() && self.connection_limit.is_needed(self.index))
+            || (now < deadline && !is_cut() && self.connection_limit.has_more(self.index, 0))
         {
             now = tick.tick().await.into_std();
             if now >= deadline || is_cut() {
@@ -212,15 +215,17 @@ impl TrackedConnection {
     /// request is expected.
     fn end(&self, now: Instant, began: Instant) {
         let state = &self.state;
-        if !state.draining() {
+        let is_over = |since, grace| now.saturating_duration_since(since) >= grace;
+        let is_spared = match state.is_fresh() {
+            true => !is_over(self.since.max(began), FRESH),
+            false => !is_over(state.since().unwrap_or(self.since), BUSY),
+        };
+        // A new HTTP/2 client could lose its first request by a GOAWAY.
+        if !state.draining() && !(state.is_fresh() && is_spared) {
             state.drain();
         }
-        let (since, grace) = match state.is_fresh() {
-            true => (self.since.max(began), FRESH),
-            false => (state.since().unwrap_or(self.since), BUSY),
-        };
         let waits = state.is_fresh() || state.phase() != Phase::Busy;
-        if waits && !state.closes_idle() && now.saturating_duration_since(since) >= grace {
+        if waits && !is_spared && !state.closes_idle() {
             state.close_idle();
         }
     }
