@@ -66,7 +66,7 @@ async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, D
     let host = simulated.network.host_at("localhost", localhost);
     let world = World::new(simulated.clock, simulation::network_of(&host));
     let origin = Origin::start(simulation::listen(&host, ORIGIN).unwrap(), world.clock);
-    let text = |name: &str| fs::read_to_string(directory().join(name)).unwrap();
+    let text = |name: &str| origin.filled(&fs::read_to_string(directory().join(name)).unwrap());
     let reverse = format!("reverse = \"http://{}\"\n", origin.address());
     let all = [
         format!("{reverse}{}", text("plain.toml")),

@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
-use proxy::rules::request_rules::{Actions, Location, Reply, ReplyBody, Rewrite};
+use proxy::rules::request_rules::{Actions, Location, Reply, ReplyBody, Rewrite, Timeouts};
 use semantics::Pattern;
 
 use crate::config::origin_server::Server;
@@ -41,6 +41,8 @@ pub struct RuleActions {
     pub set_host: Option<String>,
     pub upstream: Vec<String>,
     pub allowed_hosts: Vec<String>,
+    pub timeouts: Timeouts,
+    pub next_upstream: Option<Vec<String>>,
 }
 
 /// The origin that a rule names.
@@ -69,8 +71,27 @@ impl RuleActions {
             host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
             upstream: self.upstream_site(rule)?,
             allowed_hosts: parse_all::<HostPattern>("allowed-hosts", &self.allowed_hosts)?,
+            timeouts: self.timeouts,
+            next_server: self.next_upstream.as_deref().map(upstreams::next),
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
+    }
+
+    /// Returns whether the rule itself responds.
+    pub fn is_answered(&self) -> bool {
+        self.deny || self.redirect.is_some() || self.respond.is_some()
+    }
+
+    /// Returns the first key that only concerns requests to servers.
+    pub fn first_for_servers(&self) -> Option<&'static str> {
+        let Timeouts { connect, head, body } = self.timeouts;
+        let keys = [
+            ("connect-timeout", connect.is_some()),
+            ("head-timeout", head.is_some()),
+            ("body-timeout", body.is_some()),
+            ("next-upstream", self.next_upstream.is_some()),
+        ];
+        keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }
 
     /// Returns the texts that may have variables.

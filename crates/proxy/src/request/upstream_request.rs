@@ -423,9 +423,10 @@ impl UpstreamRequest {
             port: self.named.1,
         };
         let rules = AddressCheck::new(&options.access, query);
+        let limits = options.limits(self.rule.as_deref());
         let with = Connector {
             upstream: &services.upstream,
-            limits: &options.upstream,
+            limits: &limits,
             check: &|address| rules.permits(address),
         };
         let Some(body) = body else {
@@ -468,7 +469,12 @@ impl UpstreamRequest {
             upgrade: self.upgrade.as_deref(),
             place: &self.place,
             pinned: self.pinned.clone(),
+            next_server: self.actions().and_then(|actions| actions.next_server.as_ref()),
         }
+    }
+
+    fn actions(&self) -> Option<&Actions> {
+        self.rule.as_ref()?.actions.as_deref()
     }
 
     fn request(&self, upstream: &Upstream) -> Box<Request<OutBody>> {

@@ -13,6 +13,7 @@ use semantics::{Spellings, connection_login};
 use crate::connection::pinned::PinnedConnection;
 use crate::connection::request_body::{OutBody, Progress};
 use crate::send::attempts::Attempts;
+use crate::servers::group::Next;
 use crate::settings::endpoint::Endpoint;
 
 /// A request, and the means to build it again if that is allowed.
@@ -44,6 +45,8 @@ pub struct Outgoing<'a> {
     pub upgrade: Option<&'a Upgrade>,
     /// List to record the servers that it is sent to.
     pub trail: Option<&'a Attempts>,
+    /// When it is sent to another server; `None`: as the group of servers says.
+    pub next_server: Option<&'a Next>,
 }
 
 impl Outgoing<'_> {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use proxy::rules::request_rules::QuerySend;
 
-use super::common::YEARS;
+use super::common::{TIMEOUT, YEARS};
 use super::files::CODING;
 use crate::config::request_rule::{RequestRule, Then};
 use crate::config::rule_condition::RuleCondition;
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::status_times::{STATUS, STATUS_TIME};
+use crate::config::upstreams::NEXT;
 use crate::config::value::Kind;
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
@@ -189,6 +190,22 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Hosts of the URL for which `upstream` is asked; others get 403.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
+
+    /// Replaces `upstream.connect-timeout` ("auto").
+    "connect-timeout", TIMEOUT, ["auto"], word("auto"), live, example(r#""2s""#)
+        -> actions.timeouts.connect;
+
+    /// Replaces `upstream.head-timeout` ("auto").
+    "head-timeout", TIMEOUT, ["auto"], word("auto"), live, example(r#""5m""#)
+        -> actions.timeouts.head;
+
+    /// Replaces `upstream.body-timeout` ("auto").
+    "body-timeout", TIMEOUT, ["auto"], word("auto"), live, example(r#""5m""#)
+        -> actions.timeouts.body;
+
+    /// Replaces the `next-upstream` of the site ("auto").
+    "next-upstream", Kind::List(&Kind::OneOf(NEXT)), ["auto"], word("auto"), live,
+        example(r#"["error", "timeout", "http-404"]"#) -> actions.next_upstream;
 
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;

@@ -216,6 +216,7 @@ impl Player<'_> {
         };
         let mut text = text.replace("{url}", &format!("http://{host}{path}"));
         text = text.replace("{path}", &path).replace("{host}", &host);
+        text = self.origin.filled(&text);
         for form in ["date", "rfc850", "asctime"] {
             while let Some(begin) = text.find(&format!("{{{form}")) {
                 let end = begin + text[begin..].find('}').expect("what begins with { ends with }");
