@@ -6,5 +6,6 @@ pub(crate) mod events;
 pub(crate) mod failure;
 pub(crate) mod outages;
 pub mod path_prefix;
+pub(crate) mod redirects;
 pub mod site;
 pub(crate) mod target;

@@ -301,6 +301,8 @@ mod tests {
             one("next-upstream = ['http-404']"),
             ["rule 1: next-upstream has no effect: there is no second origin server"]
         );
+        let text = "rule 1: follow-redirects has no effect beside deny, redirect or respond";
+        assert_eq!(one("follow-redirects = 1\nrespond = '200 x'"), [text]);
         let text = "rule 1: head-timeout has no effect beside deny, redirect or respond";
         assert_eq!(one("head-timeout = '1s'\ndeny = true"), [text]);
         for keys in [

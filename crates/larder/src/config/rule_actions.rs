@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
-use proxy::rules::request_rules::{Actions, Location, Reply, ReplyBody, Rewrite, Timeouts};
+use proxy::rules::request_rules::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts};
 use semantics::Pattern;
 
 use crate::config::origin_server::Server;
@@ -43,6 +43,7 @@ pub struct RuleActions {
     pub allowed_hosts: Vec<String>,
     pub timeouts: Timeouts,
     pub next_upstream: Option<Vec<String>>,
+    pub follow_redirects: u8,
 }
 
 /// The origin that a rule names.
@@ -62,6 +63,7 @@ impl RuleActions {
     pub fn to_proxy(&self, rule: &str) -> Result<Option<Arc<Actions>>, Wrong> {
         let method = |name: &String| Method::from_bytes(name.as_bytes());
         let methods = self.allow_methods.iter().map(method).collect::<Result<_, _>>();
+        let hosts = parse_all::<HostPattern>("allowed-hosts", &self.allowed_hosts)?;
         let actions = Actions {
             deny: self.deny,
             reply: self.reply()?,
@@ -70,9 +72,11 @@ impl RuleActions {
             rewrites: self.rewrites()?,
             host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
             upstream: self.upstream_site(rule)?,
-            allowed_hosts: parse_all::<HostPattern>("allowed-hosts", &self.allowed_hosts)?,
+            allowed_hosts: if self.upstream.is_empty() { Vec::new() } else { hosts.clone() },
             timeouts: self.timeouts,
             next_server: self.next_upstream.as_deref().map(upstreams::next),
+            follow: (self.follow_redirects > 0)
+                .then_some(Follow { most: self.follow_redirects, hosts }),
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
     }
@@ -90,6 +94,7 @@ impl RuleActions {
             ("head-timeout", head.is_some()),
             ("body-timeout", body.is_some()),
             ("next-upstream", self.next_upstream.is_some()),
+            ("follow-redirects", self.follow_redirects > 0),
         ];
         keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }
@@ -126,8 +131,9 @@ impl RuleActions {
                 let text = format!("expected allowed-hosts beside \"{HOST}\"");
                 return Err(("upstream", text));
             }
-            None if has_hosts => {
-                return Err(("allowed-hosts", "expected upstream beside it".to_owned()));
+            None if has_hosts && self.follow_redirects == 0 => {
+                let text = "expected upstream or follow-redirects beside it";
+                return Err(("allowed-hosts", text.to_owned()));
             }
             _ => {}
         }

@@ -16,7 +16,8 @@ use net::address;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
 use semantics::{
-    MethodClass, Settings, Spellings, Url, claims, forwarded, hop_by_hop, max_forwards, value,
+    MethodClass, RequestFacts, Settings, Spellings, Url, claims, forwarded, hop_by_hop,
+    max_forwards, value,
 };
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
@@ -38,6 +39,7 @@ use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
+use crate::origin::redirects::FollowedOrigin;
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
@@ -45,7 +47,7 @@ use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
-use crate::rules::request_rules::{Actions, DECIDED_BY, KEY_COOKIES, Rule};
+use crate::rules::request_rules::{Actions, DECIDED_BY, KEY_COOKIES, Rule, RuleFacts};
 use crate::services::Services;
 
 /// Approximate maximum number of fields that are added to a request.
@@ -249,6 +251,47 @@ impl UpstreamRequest {
             }
             self.rewrite_host = false;
         }
+    }
+
+    /// Follows redirects of the origin if the rule says so. `asked` is the client's request at its
+    /// own site.
+    pub fn follow_redirects(
+        &mut self,
+        options: &Arc<Options>,
+        head: &RequestHead,
+        target: &Target<'_>,
+        facts: &RequestFacts,
+    ) {
+        let Some(follow) = self.actions().and_then(|actions| actions.follow.clone()) else {
+            return;
+        };
+        let (site, scheme) = (target.site.name().map(str::to_owned), target.scheme);
+        let (host, method) = (target.place().0.to_ascii_lowercase(), head.method.clone());
+        let client = options.forwarded.client(self.client.ip(), &head.fields);
+        let rules = options.clone();
+        let may_ask = move |url: &Url, fields: &HeaderMap| {
+            let asked = RuleFacts {
+                site: site.as_deref(),
+                host: &host,
+                path: url.path_and_query(),
+                method: method.as_str(),
+                scheme,
+                client,
+                upgrade: false,
+            };
+            let rule = rules.rules.find(&asked, fields);
+            rule.is_none_or(|rule| rule.lets_through(&method))
+        };
+        self.to = Arc::new(FollowedOrigin {
+            to: self.to.clone(),
+            follow,
+            scheme,
+            hosts: target.site.hosts().to_vec(),
+            access: options.access.clone(),
+            client: self.client.ip(),
+            is_personal: facts.is_personal() || facts.is_logged_in,
+            may_ask: Box::new(may_ask),
+        });
     }
 
     /// Sends the id of the request in a field of this name.

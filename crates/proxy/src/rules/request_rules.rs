@@ -24,7 +24,7 @@ use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
 
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
 
-pub use action::{Actions, Location, Reply, ReplyBody, Rewrite};
+pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite};
 pub use condition::{Condition, HeaderTest, NamedTest, PathTest, RuleFacts, Share};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer};
 pub use timeouts::Timeouts;

@@ -187,7 +187,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
         example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
 
-    /// Hosts of the URL for which `upstream` is asked; others get 403.
+    /// Hosts of the URL for which `upstream` is asked; others get 403. Hosts to which
+    /// `follow-redirects` may lead, besides the site's own.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
 
@@ -206,6 +207,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Replaces the `next-upstream` of the site ("auto").
     "next-upstream", Kind::List(&Kind::OneOf(NEXT)), ["auto"], word("auto"), live,
         example(r#"["error", "timeout", "http-404"]"#) -> actions.next_upstream;
+
+    /// Number of the origin server's redirects that are followed for one GET or HEAD; the final
+    /// response is stored under the first URL. They lead to the site's own servers or to
+    /// `allowed-hosts`; others go to the client. 0: none is followed.
+    "follow-redirects", Kind::Int(0, 20), ["0"], live, example("3") -> actions.follow_redirects;
 
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;

@@ -36,6 +36,17 @@ pub struct Actions {
     pub timeouts: Timeouts,
     /// When the request is sent to another server of the origin.
     pub next_server: Option<Next>,
+    /// Redirects of the origin that the proxy follows.
+    pub follow: Option<Follow>,
+}
+
+/// Redirects that the proxy follows.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// Maximum number of redirects for a request.
+    pub most: u8,
+    /// Hosts, other than the origin's own, to which redirects may lead.
+    pub hosts: Vec<HostPattern>,
 }
 
 /// Response that a rule gives.
@@ -86,6 +97,7 @@ impl Actions {
             && self.upstream.is_none()
             && self.timeouts == Timeouts::default()
             && self.next_server.is_none()
+            && self.follow.is_none()
     }
 
     /// Returns whether no origin is asked, so that nothing is stored.
@@ -116,6 +128,7 @@ impl Actions {
             },
             timeouts: self.timeouts.then(later.timeouts),
             next_server: later.next_server.as_ref().or(self.next_server.as_ref()).cloned(),
+            follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
         }
     }
 
