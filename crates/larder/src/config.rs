@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod checks;
 pub mod configuration;
+mod credentials;
 mod env_values;
 pub mod environment;
 pub mod example_file;

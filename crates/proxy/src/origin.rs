@@ -2,6 +2,7 @@
 //! clients. The connections themselves are in the crate `upstream`.
 
 pub(crate) mod address_check;
+pub(crate) mod authorized;
 pub(crate) mod events;
 pub(crate) mod failure;
 pub(crate) mod outages;

@@ -330,7 +330,10 @@ impl Checker<'_> {
                 }
                 None => {
                     let made = rule.to_proxy(at + 1, &semantics::Settings::default());
-                    made.err().or_else(|| self.wrong_upstream(rule, &sites))
+                    let wrong = || {
+                        self.wrong_upstream(rule, &sites).or_else(|| self.wrong_credentials(rule))
+                    };
+                    made.err().or_else(wrong)
                 }
             };
             if let Some((key, text)) = wrong {
@@ -338,6 +341,15 @@ impl Checker<'_> {
                 self.list.push(Problem { place, key, text });
             }
         }
+    }
+
+    /// Refuses credentials that clients of a forward proxy could send to any server.
+    fn wrong_credentials(&self, rule: &RequestRule) -> Option<Wrong> {
+        let is_open = !self.config.is_reverse() && rule.when.is.hosts.is_empty();
+        (is_open && rule.actions.credentials.is_some()).then(|| {
+            let text = "expected hosts beside it: clients of a forward proxy name the server";
+            ("credentials", text.to_owned())
+        })
     }
 
     /// Returns the problem of a rule's `upstream` that only the sites show.

@@ -12,6 +12,7 @@ use proxy::rules::access::HostPattern;
 use proxy::rules::request_rules::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts};
 use semantics::Pattern;
 
+use crate::config::credentials::authorization;
 use crate::config::origin_server::Server;
 use crate::config::rule_condition::{Wrong, parse_all};
 use crate::config::upstreams;
@@ -44,6 +45,7 @@ pub struct RuleActions {
     pub timeouts: Timeouts,
     pub next_upstream: Option<Vec<String>>,
     pub follow_redirects: u8,
+    pub credentials: Option<String>,
 }
 
 /// The origin that a rule names.
@@ -77,6 +79,8 @@ impl RuleActions {
             next_server: self.next_upstream.as_deref().map(upstreams::next),
             follow: (self.follow_redirects > 0)
                 .then_some(Follow { most: self.follow_redirects, hosts }),
+            credentials: (self.credentials.as_deref().map(authorization).transpose())
+                .map_err(|why| ("credentials", why))?,
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
     }
@@ -95,6 +99,7 @@ impl RuleActions {
             ("body-timeout", body.is_some()),
             ("next-upstream", self.next_upstream.is_some()),
             ("follow-redirects", self.follow_redirects > 0),
+            ("credentials", self.credentials.is_some()),
         ];
         keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }

@@ -50,8 +50,11 @@ fn larder(file: &str, origin: Option<&Origin>) -> (Larder, Setup) {
         Some(origin) => Setup::reverse(&format!("http://{}", origin.address())),
         None => Setup::forward(),
     };
-    let text = fs::read_to_string(directory().join(file)).unwrap();
-    let text = origin.map_or(text.clone(), |origin| origin.filled(&text));
+    let path = directory().join(file);
+    let text = match origin {
+        Some(origin) => origin.configuration(&path, setup.directory()),
+        None => fs::read_to_string(path).unwrap(),
+    };
     let config = setup.directory().join(file);
     fs::write(&config, text).unwrap();
     let setup = setup.flag("config", &config.display().to_string());

@@ -37,6 +37,7 @@ use upstream::settings::endpoint::Endpoint;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
+use crate::origin::authorized::AuthorizedOrigin;
 use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::redirects::FollowedOrigin;
@@ -214,7 +215,7 @@ impl UpstreamRequest {
         self.rule = Some(with_values(rule, values));
     }
 
-    /// Changes path, query and `Host`. `url` is the URL of the request, in the form that the key
+    /// Changes path, query, `Host` and credentials. `url` is the URL of the request, in the form that the key
     /// has: rewriting begins there, so that spellings of one URL stay one.
     fn apply_actions(
         &mut self,
@@ -250,6 +251,10 @@ impl UpstreamRequest {
                 None => self.invalid = Some("The Host that a rule makes is not valid."),
             }
             self.rewrite_host = false;
+        }
+        if let Some(credentials) = &actions.credentials {
+            let (to, credentials) = (self.to.clone(), credentials.clone());
+            self.to = Arc::new(AuthorizedOrigin { to, credentials });
         }
     }
 

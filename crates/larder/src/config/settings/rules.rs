@@ -213,6 +213,12 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// `allowed-hosts`; others go to the client. 0: none is followed.
     "follow-redirects", Kind::Int(0, 20), ["0"], live, example("3") -> actions.follow_redirects;
 
+    /// Credentials for the origin server in place of the client's Authorization: a file after an @
+    /// with user:password or a bearer token, which is read at start and reload. The response is
+    /// shared like one without Authorization.
+    "credentials", Kind::Text("@FILE"), ["none"], word("none"), live
+        -> actions.credentials;
+
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 

@@ -38,6 +38,8 @@ pub struct Actions {
     pub next_server: Option<Next>,
     /// Redirects of the origin that the proxy follows.
     pub follow: Option<Follow>,
+    /// `Authorization` for the origin in place of the client's, which the rule must remove.
+    pub credentials: Option<HeaderValue>,
 }
 
 /// Redirects that the proxy follows.
@@ -98,6 +100,7 @@ impl Actions {
             && self.timeouts == Timeouts::default()
             && self.next_server.is_none()
             && self.follow.is_none()
+            && self.credentials.is_none()
     }
 
     /// Returns whether no origin is asked, so that nothing is stored.
@@ -129,6 +132,7 @@ impl Actions {
             timeouts: self.timeouts.then(later.timeouts),
             next_server: later.next_server.as_ref().or(self.next_server.as_ref()).cloned(),
             follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
+            credentials: later.credentials.as_ref().or(self.credentials.as_ref()).cloned(),
         }
     }
 

@@ -2,8 +2,10 @@
 //! planned for it, and records the requests.
 
 use std::collections::{HashMap, VecDeque};
+use std::fs;
 use std::future::pending;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use net::clock::TokioClock;
@@ -54,6 +56,15 @@ impl Origin {
     pub fn filled(&self, text: &str) -> String {
         let port = self.address.port().to_string();
         text.replace("{origin}", &self.address.to_string()).replace("{origin-port}", &port)
+    }
+
+    /// Returns the text of a configuration with the origin's address filled in, and with the paths
+    /// of files that it writes to `files`.
+    pub fn configuration(&self, path: &Path, files: &Path) -> String {
+        let text = fs::read_to_string(path).expect("a configuration");
+        let credentials = files.join("credentials");
+        fs::write(&credentials, "proxy:secret\n").expect("a directory for files");
+        self.filled(&text).replace("{credentials}", &credentials.display().to_string())
     }
 
     /// Reads or changes the state of a test.
