@@ -8,6 +8,7 @@ pub mod explain;
 pub mod fleet;
 pub mod format;
 pub mod inspect;
+pub mod lists;
 pub mod print_config;
 pub mod program;
 pub mod purge;

@@ -27,6 +27,7 @@ mod settings_docs;
 pub mod sharing;
 pub mod site_changes;
 pub mod sizing;
+pub mod sources;
 pub mod status_times;
 pub mod to_options;
 pub mod unkeyed_edits;

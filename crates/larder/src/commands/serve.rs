@@ -35,6 +35,7 @@ use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::{store_options, watch};
+use crate::commands::lists;
 use crate::commands::reload::{Reloader, open_access_log};
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
@@ -117,7 +118,7 @@ fn prepare(
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));
     let listener_changes = ListenerChanges::default();
     let upgrader = Arc::new(Upgrader::new(sockets.clone(), control.clone()));
-    let reload = reload_with(Reloader {
+    let reloader = Arc::new(Mutex::new(Reloader {
         file,
         flags,
         loaded,
@@ -129,7 +130,9 @@ fn prepare(
         sockets: sockets.clone(),
         upgrader: upgrader.clone(),
         listener_changes: listener_changes.clone(),
-    });
+    }));
+    let reload = reload_with(reloader.clone());
+    lists::start(reloader).map_err(|error| cannot("start a thread", &error))?;
     listen_to_signals(&control, reload.clone(), upgrader.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
@@ -181,8 +184,7 @@ fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
 }
 
 /// Returns a function that reloads, for the signals and the admin interface.
-fn reload_with(reloader: Reloader) -> Reload {
-    let reloader = Mutex::new(reloader);
+fn reload_with(reloader: Arc<Mutex<Reloader>>) -> Reload {
     Arc::new(move || {
         // A poisoned lock is harmless: an interrupted reload has changed nothing.
         reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()

@@ -79,6 +79,21 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     })
 }
 
+/// Returns options with the rules and access rules of a configuration that differs from that of
+/// `current` in their lists only. The error is a sentence.
+pub fn with_lists(
+    config: &Config,
+    current: &Options,
+    around: &Surroundings,
+) -> Result<Options, String> {
+    let rules = rules(config, &semantics(config))?;
+    Ok(Options {
+        access: Arc::new(access(config, &current.front, around)?),
+        rules: with_trusted(rules, &current.forwarded),
+        ..current.clone()
+    })
+}
+
 /// Returns what is compressed. The error is a sentence.
 fn compress(config: &Config) -> Result<Compress, String> {
     let Compress { least, most, .. } = config.compress;
