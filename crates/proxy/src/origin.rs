@@ -10,3 +10,4 @@ pub mod path_prefix;
 pub(crate) mod redirects;
 pub mod site;
 pub(crate) mod target;
+pub(crate) mod try_root;

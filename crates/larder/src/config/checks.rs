@@ -352,13 +352,18 @@ impl Checker<'_> {
         })
     }
 
-    /// Returns the problem of a rule's `upstream` that only the sites show.
+    /// Returns the problem of a rule's `upstream` or `try-root` that only the sites show.
     fn wrong_upstream(&self, rule: &RequestRule, sites: &BTreeSet<&str>) -> Option<Wrong> {
-        let upstream = rule.actions.upstream()?;
+        let upstream = rule.actions.upstream();
+        let key = match (&upstream, &rule.actions.try_root) {
+            (Some(_), _) => "upstream",
+            (None, Some(_)) => "try-root",
+            (None, None) => return None,
+        };
         if !self.config.is_reverse() {
             let text =
                 "only a reverse proxy has origin servers: expected reverse or [[site]] tables";
-            return Some(("upstream", text.to_owned()));
+            return Some((key, text.to_owned()));
         }
         let of_files = self.config.sites.iter().filter(|site| site.root.is_some());
         let of_files = of_files.filter_map(Site::called);
@@ -368,9 +373,9 @@ impl Checker<'_> {
         let is_of_files = |name: &&str| named.is_empty() || named.iter().any(|one| one == name);
         if let Some(name) = of_files.iter().find(|name| is_of_files(name)) {
             let text = format!("expected `sites` beside it, without {name:?}, which serves files");
-            return Some(("upstream", text));
+            return Some((key, text));
         }
-        match upstream {
+        match upstream? {
             RuleUpstream::Site(name) if !sites.contains(name) || of_files.contains(&name) => {
                 let text = format!(
                     "there is no site {name:?} with origin servers; expected one, a \

@@ -36,6 +36,12 @@ impl Config {
             if let Some(why) = self.idle_action(rule) {
                 told.push(format!("{}: {why}", called(at)));
             }
+            let paths = (&rule.when.is.paths, &rule.when.not.paths);
+            if rule.actions.try_root.is_some() && paths.0.is_empty() && paths.1.is_empty() {
+                let text = "try-root serves every file of the directory, programs and settings of \
+                            the application too: name paths or not-paths";
+                told.push(format!("{}: {text}", called(at)));
+            }
         }
         for (at, rule) in self.access.iter().enumerate() {
             if let Some(first) = self.access[..at].iter().position(|r| admits_all_of(r, rule)) {
@@ -301,6 +307,8 @@ mod tests {
             one("next-upstream = ['http-404']"),
             ["rule 1: next-upstream has no effect: there is no second origin server"]
         );
+        assert!(one("try-root = '/srv'")[0].contains("serves every file"));
+        assert!(one("try-root = '/srv'\nnot-paths = ['*.php']").is_empty());
         let text = "rule 1: follow-redirects has no effect beside deny, redirect or respond";
         assert_eq!(one("follow-redirects = 1\nrespond = '200 x'"), [text]);
         let text = "rule 1: head-timeout has no effect beside deny, redirect or respond";

@@ -2,7 +2,7 @@
 //! path or origin. Their translation for the proxy.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::HeaderValue;
@@ -46,6 +46,7 @@ pub struct RuleActions {
     pub next_upstream: Option<Vec<String>>,
     pub follow_redirects: u8,
     pub credentials: Option<String>,
+    pub try_root: Option<PathBuf>,
 }
 
 /// The origin that a rule names.
@@ -81,6 +82,7 @@ impl RuleActions {
                 .then_some(Follow { most: self.follow_redirects, hosts }),
             credentials: (self.credentials.as_deref().map(authorization).transpose())
                 .map_err(|why| ("credentials", why))?,
+            try_root: self.try_root.as_ref().map(|_| files_of(rule)),
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
     }
@@ -100,6 +102,7 @@ impl RuleActions {
             ("next-upstream", self.next_upstream.is_some()),
             ("follow-redirects", self.follow_redirects > 0),
             ("credentials", self.credentials.is_some()),
+            ("try-root", self.try_root.is_some()),
         ];
         keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }
@@ -193,6 +196,11 @@ impl RuleActions {
 /// Returns the name of the site that has the servers of a rule.
 pub fn hidden_site(rule: &str) -> String {
     format!("rule {rule}")
+}
+
+/// Returns the name of the site that has the files of a rule.
+pub fn files_of(rule: &str) -> String {
+    format!("files of rule {rule}")
 }
 
 fn template(key: &'static str, text: &str) -> Result<Template, Wrong> {

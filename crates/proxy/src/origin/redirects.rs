@@ -103,7 +103,7 @@ impl FollowedOrigin {
             validators::remove_conditions(request.headers_mut());
             request
         };
-        let mut response = self.to.ask(with, copy(&outgoing, &unconditional)).await?;
+        let mut response = self.to.ask(with, outgoing.with_request(&unconditional)).await?;
         let (mut carried, mut visited) = (Carried::default(), vec![hop.url.clone()]);
         for _ in 0..self.follow.most {
             let next = self.next_hop(&hop, &response).filter(|next| !visited.contains(&next.url));
@@ -195,7 +195,7 @@ impl FollowedOrigin {
     ) -> Result<Response<OriginBody>, Failure> {
         let make = || hop.request(with.upstream);
         if hop.is_own {
-            return self.to.ask(with, copy(outgoing, &make)).await;
+            return self.to.ask(with, outgoing.with_request(&make)).await;
         }
         let (host, port) = place(&hop.url);
         let plain = Endpoint::plain(host, port);
@@ -208,7 +208,7 @@ impl FollowedOrigin {
         let query = Query { client: self.client, method: &hop.method, host, port };
         let check = |address: SocketAddr| self.access.at_redirect(&query, address).is_ok();
         let server: Arc<dyn Origin> = Arc::new(server);
-        let others = Outgoing { pinned: None, ..copy(outgoing, &make) };
+        let others = Outgoing { pinned: None, ..outgoing.with_request(&make) };
         let sent = server.ask(Connector { check: &check, ..with }, others).await;
         sent.map_err(|failure| {
             let why = match failure {
@@ -277,26 +277,6 @@ impl Carried {
         if let Some(Ok(absolute)) = absolute.map(|url| HeaderValue::from_str(url.as_str())) {
             fields.insert(header::LOCATION, absolute);
         }
-    }
-}
-
-/// Returns a request like `outgoing` that `again` makes.
-fn copy<'a>(outgoing: &Outgoing<'a>, again: &'a dyn Fn() -> Box<Request<OutBody>>) -> Outgoing<'a> {
-    Outgoing {
-        request: Some(again()),
-        spellings: outgoing.spellings.clone(),
-        progress: None,
-        interim: outgoing.interim,
-        again: Some(again),
-        idempotent: outgoing.idempotent,
-        rewrite_host: outgoing.rewrite_host,
-        reuse_only: outgoing.reuse_only,
-        place: outgoing.place,
-        pinned: outgoing.pinned.clone(),
-        store_max: outgoing.store_max,
-        upgrade: None,
-        trail: outgoing.trail,
-        next_server: outgoing.next_server,
     }
 }
 

@@ -42,6 +42,7 @@ use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::redirects::FollowedOrigin;
 use crate::origin::target::Target;
+use crate::origin::try_root::TryRootOrigin;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::prepare::with_values;
@@ -211,6 +212,11 @@ impl UpstreamRequest {
         }
         if let Some(actions) = &rule.actions {
             self.apply_actions(actions, rule, values, target.url(&options.upstream));
+            let site = actions.try_root.as_deref().and_then(|name| options.front.site_named(name));
+            if let Some(site) = site {
+                let files = Target { site, ..*target }.origin(&options.upstream);
+                self.to = Arc::new(TryRootOrigin { files, to: self.to.clone() });
+            }
         }
         self.rule = Some(with_values(rule, values));
     }

@@ -49,6 +49,28 @@ pub struct Outgoing<'a> {
     pub next_server: Option<&'a Next>,
 }
 
+impl<'a> Outgoing<'a> {
+    /// Returns a request like this one that `again` makes.
+    pub fn with_request(&self, again: &'a dyn Fn() -> Box<Request<OutBody>>) -> Outgoing<'a> {
+        Outgoing {
+            request: Some(again()),
+            spellings: self.spellings.clone(),
+            progress: None,
+            interim: self.interim,
+            again: Some(again),
+            idempotent: self.idempotent,
+            rewrite_host: self.rewrite_host,
+            reuse_only: self.reuse_only,
+            place: self.place,
+            pinned: self.pinned.clone(),
+            store_max: self.store_max,
+            upgrade: self.upgrade,
+            trail: self.trail,
+            next_server: self.next_server,
+        }
+    }
+}
+
 impl Outgoing<'_> {
     /// Returns the request as sent to `endpoint`; `None` if it cannot be sent again.
     pub(super) fn next(&mut self, endpoint: &Endpoint) -> Option<Box<Request<OutBody>>> {

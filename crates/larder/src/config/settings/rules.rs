@@ -213,6 +213,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// `allowed-hosts`; others go to the client. 0: none is followed.
     "follow-redirects", Kind::Int(0, 20), ["0"], live, example("3") -> actions.follow_redirects;
 
+    /// Directory whose files are served by GET and HEAD instead of the origin server's responses to
+    /// their paths, after the changes of the path. The options are those of `[files]`, without
+    /// index files, listings, try-files and error-pages.
+    "try-root", Kind::Path, ["none"], word("none"), live -> actions.try_root;
+
     /// Credentials for the origin server in place of the client's Authorization: a file after an @
     /// with user:password or a bearer token, which is read at start and reload. The response is
     /// shared like one without Authorization.

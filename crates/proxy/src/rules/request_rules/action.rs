@@ -40,6 +40,8 @@ pub struct Actions {
     pub follow: Option<Follow>,
     /// `Authorization` for the origin in place of the client's, which the rule must remove.
     pub credentials: Option<HeaderValue>,
+    /// Hidden site of a directory, whose files are served in place of the origin's responses.
+    pub try_root: Option<String>,
 }
 
 /// Redirects that the proxy follows.
@@ -101,6 +103,7 @@ impl Actions {
             && self.next_server.is_none()
             && self.follow.is_none()
             && self.credentials.is_none()
+            && self.try_root.is_none()
     }
 
     /// Returns whether no origin is asked, so that nothing is stored.
@@ -133,6 +136,7 @@ impl Actions {
             next_server: later.next_server.as_ref().or(self.next_server.as_ref()).cloned(),
             follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
             credentials: later.credentials.as_ref().or(self.credentials.as_ref()).cloned(),
+            try_root: later.try_root.as_ref().or(self.try_root.as_ref()).cloned(),
         }
     }
 

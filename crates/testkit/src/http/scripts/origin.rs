@@ -64,7 +64,17 @@ impl Origin {
         let text = fs::read_to_string(path).expect("a configuration");
         let credentials = files.join("credentials");
         fs::write(&credentials, "proxy:secret\n").expect("a directory for files");
-        self.filled(&text).replace("{credentials}", &credentials.display().to_string())
+        let root = files.join("root");
+        let folder = root.join("folder");
+        fs::create_dir_all(&folder).expect("a directory for files");
+        for (name, text) in
+            [("file.txt", "of the root"), (".hidden", "x"), ("folder/index.html", "x")]
+        {
+            fs::write(root.join(name), text).expect("a directory for files");
+        }
+        _ = std::os::unix::fs::symlink(&credentials, root.join("link"));
+        let text = self.filled(&text).replace("{root}", &root.display().to_string());
+        text.replace("{credentials}", &credentials.display().to_string())
     }
 
     /// Reads or changes the state of a test.
