@@ -10,6 +10,7 @@ pub mod explain;
 pub mod fleet;
 pub mod format;
 pub mod inspect;
+pub mod lists;
 pub mod operate;
 mod pid_of_proxy;
 pub mod print_config;

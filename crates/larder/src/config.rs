@@ -4,6 +4,7 @@
 pub mod cgroup;
 pub mod checks;
 pub mod configuration;
+mod credentials;
 mod env_values;
 pub mod environment;
 pub mod example_file;
@@ -26,6 +27,7 @@ mod settings_docs;
 pub mod sharing;
 pub mod site_changes;
 pub mod sizing;
+pub mod sources;
 pub mod status_times;
 pub mod to_options;
 pub mod unkeyed_edits;

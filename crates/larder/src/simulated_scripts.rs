@@ -5,7 +5,6 @@
 //! All scripts except those with long waits also run against the real program, which alone covers
 //! the command line, real sockets and the binary.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +66,8 @@ async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, D
     let host = simulated.network.host_at("localhost", localhost);
     let world = World::new(simulated.clock, simulation::network_of(&host));
     let origin = Origin::start(simulation::listen(&host, ORIGIN).unwrap(), world.clock);
-    let text = |name: &str| fs::read_to_string(directory().join(name)).unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let text = |name: &str| origin.configuration(&directory().join(name), files.path());
     let reverse = format!("reverse = \"http://{}\"\n", origin.address());
     let all = [
         format!("{reverse}{}", text("plain.toml")),

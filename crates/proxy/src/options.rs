@@ -4,6 +4,7 @@
 pub mod control;
 pub mod fill;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::message::forwarded::Forwarded;
@@ -76,6 +77,14 @@ impl Options {
     pub(crate) fn origin_site<'a>(&'a self, site: &'a Site, rule: Option<&Rule>) -> &'a Site {
         let named = rule.and_then(|rule| rule.actions.as_ref()?.upstream.as_deref());
         named.and_then(|name| self.front.site_named(name)).unwrap_or(site)
+    }
+
+    /// Returns the limits of connections to origin servers for requests under this rule.
+    pub(crate) fn limits(&self, rule: Option<&Rule>) -> Cow<'_, UpstreamLimits> {
+        match rule.and_then(|rule| rule.actions.as_ref()) {
+            Some(actions) => actions.timeouts.of(&self.upstream),
+            None => Cow::Borrowed(&self.upstream),
+        }
     }
 
     /// Returns the codings in which responses to requests under this rule are compressed.

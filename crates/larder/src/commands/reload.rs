@@ -1,6 +1,7 @@
 //! SIGHUP: reads the configuration again, applies the changes that can be applied, and names the
 //! others.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +17,8 @@ use proxy::{Control, ListenerChange, ListenerChanges, TokioClock};
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
 use crate::config::loaded::{Changes, Loaded};
-use crate::config::to_options::{Surroundings, guard, keyring_warnings, proxy_options};
+use crate::config::sources::Stamp;
+use crate::config::to_options::{Surroundings, guard, keyring_warnings, proxy_options, with_lists};
 use crate::process::logging;
 use crate::process::open_listeners::{OpenListener, OpenListeners, handles, locked};
 use crate::process::upgrade::Upgrader;
@@ -104,6 +106,23 @@ impl Reloader {
         taken.map(|Changes { applied, waiting, .. }| {
             serde_json::json!({"applied": applied, "waiting": waiting})
         })
+    }
+
+    /// Reads the lists of rules again. Returns false, and changes nothing, if a file is no longer in
+    /// the state that `states` has.
+    pub fn reload_lists(&mut self, states: &BTreeMap<PathBuf, Stamp>) -> Result<bool, String> {
+        if self.upgrader.check_reload().is_err() {
+            return Ok(false);
+        }
+        let read = self.loaded.with_new_lists(&self.flags);
+        if states.iter().any(|(path, state)| Stamp::at(path) != *state) {
+            return Ok(false);
+        }
+        let new = read?;
+        let options = with_lists(&new.config, &self.control.options(), &self.around)?;
+        self.control.reload(options);
+        self.loaded.adopt_lists(new);
+        Ok(true)
     }
 
     fn take_over(&mut self) -> Result<Changes, String> {

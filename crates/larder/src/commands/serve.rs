@@ -35,6 +35,7 @@ use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::{store_options, watch};
+use crate::commands::lists;
 use crate::commands::reload::{LastReload, Reloader, open_access_log};
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
@@ -128,23 +129,22 @@ fn prepare(
     let shutdown = Shutdown { control: control.clone(), upgrader: upgrader.clone() };
     let last_reload = LastReload::default();
     let facts = facts(file.as_deref(), &sockets, &last_reload);
-    let act = act_with(
-        Reloader {
-            file,
-            flags,
-            loaded,
-            warnings: warned,
-            around,
-            control: control.clone(),
-            access_log: access_log.clone(),
-            guard: guard.clone(),
-            sockets: sockets.clone(),
-            upgrader: upgrader.clone(),
-            listener_changes: listener_changes.clone(),
-            last: last_reload.clone(),
-        },
-        shutdown.clone(),
-    );
+    let reloader = Arc::new(Mutex::new(Reloader {
+        file,
+        flags,
+        loaded,
+        warnings: warned,
+        around,
+        control: control.clone(),
+        access_log: access_log.clone(),
+        guard: guard.clone(),
+        sockets: sockets.clone(),
+        upgrader: upgrader.clone(),
+        listener_changes: listener_changes.clone(),
+        last: last_reload.clone(),
+    }));
+    let act = act_with(reloader.clone(), shutdown.clone());
+    lists::start(reloader).map_err(|error| cannot("start a thread", &error))?;
     listen_to_signals(shutdown, act.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
@@ -199,8 +199,8 @@ fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
 }
 
 /// Returns a function that carries out actions, for the signals and the admin interface.
-fn act_with(reloader: Reloader, shutdown: Shutdown) -> Act {
-    let (upgrader, reloader) = (reloader.upgrader.clone(), Mutex::new(reloader));
+fn act_with(reloader: Arc<Mutex<Reloader>>, shutdown: Shutdown) -> Act {
+    let upgrader = shutdown.upgrader.clone();
     Arc::new(move |action| match action {
         // A poisoned lock is harmless: an interrupted reload has changed nothing.
         Action::Reload => reloader.lock().unwrap_or_else(PoisonError::into_inner).reload(),

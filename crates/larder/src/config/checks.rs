@@ -330,7 +330,10 @@ impl Checker<'_> {
                 }
                 None => {
                     let made = rule.to_proxy(at + 1, &semantics::Settings::default());
-                    made.err().or_else(|| self.wrong_upstream(rule, &sites))
+                    let wrong = || {
+                        self.wrong_upstream(rule, &sites).or_else(|| self.wrong_credentials(rule))
+                    };
+                    made.err().or_else(wrong)
                 }
             };
             if let Some((key, text)) = wrong {
@@ -340,13 +343,27 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the problem of a rule's `upstream` that only the sites show.
+    /// Refuses credentials that clients of a forward proxy could send to any server.
+    fn wrong_credentials(&self, rule: &RequestRule) -> Option<Wrong> {
+        let is_open = !self.config.is_reverse() && rule.when.is.hosts.is_empty();
+        (is_open && rule.actions.credentials.is_some()).then(|| {
+            let text = "expected hosts beside it: clients of a forward proxy name the server";
+            ("credentials", text.to_owned())
+        })
+    }
+
+    /// Returns the problem of a rule's `upstream` or `try-root` that only the sites show.
     fn wrong_upstream(&self, rule: &RequestRule, sites: &BTreeSet<&str>) -> Option<Wrong> {
-        let upstream = rule.actions.upstream()?;
+        let upstream = rule.actions.upstream();
+        let key = match (&upstream, &rule.actions.try_root) {
+            (Some(_), _) => "upstream",
+            (None, Some(_)) => "try-root",
+            (None, None) => return None,
+        };
         if !self.config.is_reverse() {
             let text =
                 "only a reverse proxy has origin servers: expected reverse or [[site]] tables";
-            return Some(("upstream", text.to_owned()));
+            return Some((key, text.to_owned()));
         }
         let of_files = self.config.sites.iter().filter(|site| site.root.is_some());
         let of_files = of_files.filter_map(Site::called);
@@ -356,9 +373,9 @@ impl Checker<'_> {
         let is_of_files = |name: &&str| named.is_empty() || named.iter().any(|one| one == name);
         if let Some(name) = of_files.iter().find(|name| is_of_files(name)) {
             let text = format!("expected `sites` beside it, without {name:?}, which serves files");
-            return Some(("upstream", text));
+            return Some((key, text));
         }
-        match upstream {
+        match upstream? {
             RuleUpstream::Site(name) if !sites.contains(name) || of_files.contains(&name) => {
                 let text = format!(
                     "there is no site {name:?} with origin servers; expected one, a \

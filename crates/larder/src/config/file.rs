@@ -20,6 +20,7 @@ use crate::config::setting::Field;
 use crate::config::settings::{
     ACCESS, CERTIFICATE, CONDITION, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
 };
+use crate::config::sources::Sources;
 use crate::config::value::{Kind, Value, alone, one_of};
 
 /// Depth of nested includes below the main file.
@@ -39,8 +40,20 @@ impl File {
         let name = path.display().to_string();
         let bytes = include::read(path).map_err(|why| format!("{name}: {why}"))?;
         let mut loader = Loader::default();
+        loader.layer.sources.main = Some(path.to_owned());
         loader.bytes(path, bytes);
         loader.finish(&name).map_err(|problems| problems.to_string())
+    }
+
+    /// Reads the lists of a configuration again, and takes its texts as they were. `None` if it
+    /// had no main file.
+    pub fn reread(sources: &Arc<Sources>) -> Option<Result<File, String>> {
+        let path = sources.main.as_ref()?;
+        let mut loader = Loader { before: Some(sources.clone()), ..Loader::default() };
+        loader.layer.sources.main = Some(path.clone());
+        loader.bytes(path, sources.texts.get(path)?.clone());
+        let read = loader.finish(&path.display().to_string());
+        Some(read.map_err(|problems| problems.to_string()))
     }
 
     /// Parses the text of a file called `name`.
@@ -66,6 +79,8 @@ struct Loader {
     known: BTreeMap<PathBuf, Location>,
     /// The file being read and the files that include it, by their paths without links.
     open: Vec<PathBuf>,
+    /// The texts to be read, in place of those in the file system.
+    before: Option<Arc<Sources>>,
 }
 
 impl Loader {
@@ -77,6 +92,7 @@ impl Loader {
     }
 
     fn bytes(&mut self, path: &Path, bytes: Vec<u8>) {
+        self.layer.sources.texts.insert(path.to_owned(), bytes.clone());
         match String::from_utf8(bytes) {
             Ok(text) => self.text(path, &text),
             Err(error) => {
@@ -144,10 +160,14 @@ impl Loader {
         if self.open.len() > DEPTH_MAX {
             return complain(format!("expected at most {DEPTH_MAX} includes within each other"));
         }
-        let all = match include::named(element, from) {
+        let key = (element.to_owned(), from.to_owned());
+        let before = self.before.as_ref().map(|before| before.included.get(&key).cloned());
+        let named = || include::named(element, from);
+        let all = match before.map_or_else(named, |all| Ok(all.unwrap_or_default())) {
             Ok(all) => all,
             Err(why) => return complain(why),
         };
+        self.layer.sources.included.insert(key, all.clone());
         for path in all {
             let shown = path.display();
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -156,7 +176,9 @@ impl Loader {
             } else if let Some(other) = self.known.insert(real, location.clone()) {
                 complain(format!("{shown} is included already at {other}"));
             } else {
-                match include::read_regular(&path) {
+                let before = self.before.as_ref().and_then(|before| before.texts.get(&path));
+                let read = || include::read_regular(&path);
+                match before.map_or_else(read, |bytes| Ok(bytes.clone())) {
                     Ok(bytes) => self.bytes(&path, bytes),
                     Err(why) => complain(format!("{shown}: {why}")),
                 }
@@ -394,11 +416,13 @@ impl Reader {
 
     /// Reads the elements of a list from a file: one in each line that is not empty and does not
     /// begin with `#`. A relative path begins at the configuration file.
-    fn listed<T>(&self, path: &str, field: &Field<T>) -> Result<Vec<Value>, String> {
+    fn listed<T>(&mut self, path: &str, field: &Field<T>) -> Result<Vec<Value>, String> {
         let directory = Path::new(&*self.file).parent().unwrap_or(Path::new(""));
         let path = directory.join(path);
         let at = path.display();
-        let bytes = include::read_regular(&path).map_err(|why| format!("{at}: {why}"))?;
+        let read = include::read_stamped(&path).map_err(|why| format!("{at}: {why}"));
+        let (bytes, stamp) = read?;
+        self.layer.sources.lists.insert(path.clone(), stamp);
         let text = String::from_utf8(bytes).map_err(|_| format!("{at}: expected UTF-8 text"))?;
         let lines = (1..).zip(text.lines().map(str::trim));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

@@ -9,11 +9,12 @@ use semantics::Pattern;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, Site};
 use crate::config::request_rule::{RequestRule, Then};
+use crate::config::rule_actions::RuleUpstream;
 use crate::config::rule_condition::{RuleCondition, Tests};
 
 impl Config {
-    /// Returns a sentence for each rule that never applies, and for each whose statuses do not
-    /// matter.
+    /// Returns a sentence for each rule that never applies, and for each whose statuses or keys for
+    /// the origin's servers do not matter.
     pub fn idle_rules(&self) -> Vec<String> {
         let called = |at: usize| match &self.rules[at].name {
             Some(name) => format!("rule {name:?}"),
@@ -32,6 +33,15 @@ impl Config {
                             or answer-remove";
                 told.push(format!("{}: {text}", called(at)));
             }
+            if let Some(why) = self.idle_action(rule) {
+                told.push(format!("{}: {why}", called(at)));
+            }
+            let paths = (&rule.when.is.paths, &rule.when.not.paths);
+            if rule.actions.try_root.is_some() && paths.0.is_empty() && paths.1.is_empty() {
+                let text = "try-root serves every file of the directory, programs and settings of \
+                            the application too: name paths or not-paths";
+                told.push(format!("{}: {text}", called(at)));
+            }
         }
         for (at, rule) in self.access.iter().enumerate() {
             if let Some(first) = self.access[..at].iter().position(|r| admits_all_of(r, rule)) {
@@ -40,6 +50,25 @@ impl Config {
             }
         }
         told
+    }
+
+    /// Returns which of the rule's keys for the origin's servers has no effect, and why.
+    fn idle_action(&self, rule: &RequestRule) -> Option<String> {
+        let actions = &rule.actions;
+        let key = actions.first_for_servers()?;
+        if actions.is_answered() {
+            return Some(format!("{key} has no effect beside deny, redirect or respond"));
+        }
+        let servers = match actions.upstream() {
+            Some(RuleUpstream::Servers(servers)) => servers.len(),
+            Some(RuleUpstream::Host) => 1,
+            Some(RuleUpstream::Site(_)) | None => {
+                let sites = self.sites.iter().map(|site| site.upstream.len());
+                sites.chain(self.reverse.as_ref().map(Vec::len)).max().unwrap_or(1)
+            }
+        };
+        (actions.next_upstream.is_some() && servers < 2)
+            .then(|| "next-upstream has no effect: there is no second origin server".to_owned())
     }
 }
 
@@ -267,6 +296,27 @@ mod tests {
         );
         for keys in ["ttl = '1s'", "default-ttl = '1s'", "min-ttl = '1s'", "answer-set = ['A: b']"]
         {
+            assert!(one(keys).is_empty(), "{keys}");
+        }
+    }
+
+    #[test]
+    fn keys_for_servers_that_do_not_matter_are_named() {
+        let one = |keys: &str| told(&format!("reverse = 'http://a'\n[[rule]]\n{keys}\n"));
+        assert_eq!(
+            one("next-upstream = ['http-404']"),
+            ["rule 1: next-upstream has no effect: there is no second origin server"]
+        );
+        assert!(one("try-root = '/srv'")[0].contains("serves every file"));
+        assert!(one("try-root = '/srv'\nnot-paths = ['*.php']").is_empty());
+        let text = "rule 1: follow-redirects has no effect beside deny, redirect or respond";
+        assert_eq!(one("follow-redirects = 1\nrespond = '200 x'"), [text]);
+        let text = "rule 1: head-timeout has no effect beside deny, redirect or respond";
+        assert_eq!(one("head-timeout = '1s'\ndeny = true"), [text]);
+        for keys in [
+            "next-upstream = ['http-404']\nupstream = ['http://b', 'http://c']",
+            "head-timeout = '1s'",
+        ] {
             assert!(one(keys).is_empty(), "{keys}");
         }
     }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use cli::units;
 use glob::{MatchOptions, Pattern, glob_with};
 
+use crate::config::sources::Stamp;
+
 /// Upper bound on the size of one file.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -66,12 +68,18 @@ fn in_directory(path: PathBuf) -> Result<Vec<PathBuf>, String> {
 ///
 /// A sentence without the path.
 pub fn read_regular(path: &Path) -> Result<Vec<u8>, String> {
+    read_stamped(path).map(|(bytes, _)| bytes)
+}
+
+/// Like [`read_regular`]; also returns the state of the file before it was read.
+pub fn read_stamped(path: &Path) -> Result<(Vec<u8>, Stamp), String> {
     // The open of a FIFO would wait for a writer.
     let flags = nix::libc::O_NONBLOCK;
     let file = fs::File::options().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| error.to_string())?;
-    match file.metadata().map_err(|error| error.to_string())?.is_file() {
-        true => read_bounded(file),
+    let facts = file.metadata().map_err(|error| error.to_string())?;
+    match facts.is_file() {
+        true => Ok((read_bounded(file)?, Stamp::of_read(&facts))),
         false => Err("expected a regular file".to_owned()),
     }
 }

@@ -11,6 +11,7 @@ use crate::config::configuration::Site;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
+use crate::config::sources::Sources;
 use crate::config::value::{Value, alone};
 
 /// A line of a configuration file.
@@ -79,6 +80,7 @@ pub struct FileLayer {
     pub listeners: Vec<(Listener, Location)>,
     pub certificates: Vec<(Certificate, Location)>,
     pub classes: Vec<(Class, Location)>,
+    pub sources: Sources,
 }
 
 /// All problems found, ready to be printed.

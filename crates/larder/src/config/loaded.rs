@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::config::checks;
 use crate::config::configuration::Config;
@@ -16,6 +17,7 @@ use crate::config::layers::{Layer, Problems};
 use crate::config::setting::Effect;
 use crate::config::settings::SETTINGS;
 use crate::config::site_changes::SiteChanges;
+use crate::config::sources::Sources;
 use crate::config::value::Value;
 
 /// A configuration with everything that is needed to compare it with a later one.
@@ -24,6 +26,8 @@ pub struct Loaded {
     pub config: Config,
     /// Sentences about variables of the environment that are no settings.
     pub warnings: Vec<String>,
+    /// The files that it was read from.
+    pub sources: Arc<Sources>,
     values: BTreeMap<&'static str, Value>,
 }
 
@@ -31,8 +35,20 @@ impl Loaded {
     /// Reads the file, if any, and applies the environment and then the flags over it. The error
     /// has one line for each problem.
     pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, String> {
+        Loaded::over(|| path.map(File::read), flags)
+    }
+
+    /// Reads the files of lists again; the rest is the text that was read before.
+    pub fn with_new_lists(&self, flags: &Layer) -> Result<Loaded, String> {
+        Loaded::over(|| File::reread(&self.sources), flags)
+    }
+
+    fn over(
+        read: impl FnOnce() -> Option<Result<File, String>>,
+        flags: &Layer,
+    ) -> Result<Loaded, String> {
         let Environment { mut layer, problems, warnings } = Environment::read();
-        let file = path.map(File::read).transpose();
+        let file = read().transpose();
         let problems = (!problems.is_empty()).then(|| Problems { list: problems }.to_string());
         let file = match (problems, file) {
             (None, file) => file?.unwrap_or_default(),
@@ -71,7 +87,9 @@ impl Loaded {
             },
             ..Config::default()
         };
-        let loaded = Loaded { config: with_values(tables, &values), warnings: Vec::new(), values };
+        let config = with_values(tables, &values);
+        let sources = Arc::new(layer.sources.clone());
+        let loaded = Loaded { config, warnings: Vec::new(), sources, values };
         let list = checks::problems(&loaded.config, file, flags);
         match list.is_empty() {
             true => Ok(loaded),
@@ -83,6 +101,7 @@ impl Loaded {
     /// and were adopted, and those that changed but wait for a restart.
     pub fn reload(&mut self, new: &Loaded) -> Changes {
         let mut changes = Changes::default();
+        self.sources = new.sources.clone();
         for setting in SETTINGS {
             let value = new.values.get(setting.key);
             if self.values.get(setting.key) == value {
@@ -112,6 +131,13 @@ impl Loaded {
             changes.waiting.push("fleet.class");
         }
         changes
+    }
+
+    /// Adopts the lists of rules from `new`.
+    pub fn adopt_lists(&mut self, new: Loaded) {
+        self.sources = new.sources;
+        self.config.access = new.config.access;
+        self.config.rules = new.config.rules;
     }
 }
 

@@ -94,7 +94,7 @@ impl RequestRule {
             by_device: self.key_device,
             languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,
-            request: edits("request-set", &self.request_set, &self.request_remove)?,
+            request: self.request_edits()?,
             key_cookies: self.key_cookies.clone(),
             cookies: CookieFilter {
                 keep: kept(&self.cookie_keep),
@@ -110,6 +110,23 @@ impl RequestRule {
             compress: self.compress.clone(),
             ..request_rules::Rule::new(name, settings)
         })
+    }
+
+    /// Returns the edits of the request. Credentials of the proxy replace those of the client.
+    fn request_edits(&self) -> Result<Edits, Wrong> {
+        let is_authorization = |line: &String| {
+            let name = line.split(':').next().unwrap_or_default();
+            name.trim().eq_ignore_ascii_case("authorization")
+        };
+        let mut remove = self.request_remove.clone();
+        if self.actions.credentials.is_some() {
+            if self.request_set.iter().any(is_authorization) {
+                let text = "expected either credentials or Authorization in request-set";
+                return Err(("credentials", text.to_owned()));
+            }
+            remove.push("Authorization".to_owned());
+        }
+        edits("request-set", &self.request_set, &remove)
     }
 
     fn client_edits(&self) -> Result<Option<Arc<ClientEdits>>, Wrong> {

@@ -2,16 +2,17 @@
 //! path or origin. Their translation for the proxy.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
-use proxy::rules::request_rules::{Actions, Location, Reply, ReplyBody, Rewrite};
+use proxy::rules::request_rules::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts};
 use semantics::Pattern;
 
+use crate::config::credentials::authorization;
 use crate::config::origin_server::Server;
 use crate::config::rule_condition::{Wrong, parse_all};
 use crate::config::upstreams;
@@ -41,6 +42,11 @@ pub struct RuleActions {
     pub set_host: Option<String>,
     pub upstream: Vec<String>,
     pub allowed_hosts: Vec<String>,
+    pub timeouts: Timeouts,
+    pub next_upstream: Option<Vec<String>>,
+    pub follow_redirects: u8,
+    pub credentials: Option<String>,
+    pub try_root: Option<PathBuf>,
 }
 
 /// The origin that a rule names.
@@ -60,6 +66,7 @@ impl RuleActions {
     pub fn to_proxy(&self, rule: &str) -> Result<Option<Arc<Actions>>, Wrong> {
         let method = |name: &String| Method::from_bytes(name.as_bytes());
         let methods = self.allow_methods.iter().map(method).collect::<Result<_, _>>();
+        let hosts = parse_all::<HostPattern>("allowed-hosts", &self.allowed_hosts)?;
         let actions = Actions {
             deny: self.deny,
             reply: self.reply()?,
@@ -68,9 +75,36 @@ impl RuleActions {
             rewrites: self.rewrites()?,
             host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
             upstream: self.upstream_site(rule)?,
-            allowed_hosts: parse_all::<HostPattern>("allowed-hosts", &self.allowed_hosts)?,
+            allowed_hosts: if self.upstream.is_empty() { Vec::new() } else { hosts.clone() },
+            timeouts: self.timeouts,
+            next_server: self.next_upstream.as_deref().map(upstreams::next),
+            follow: (self.follow_redirects > 0)
+                .then_some(Follow { most: self.follow_redirects, hosts }),
+            credentials: (self.credentials.as_deref().map(authorization).transpose())
+                .map_err(|why| ("credentials", why))?,
+            try_root: self.try_root.as_ref().map(|_| files_of(rule)),
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
+    }
+
+    /// Returns whether the rule itself responds.
+    pub fn is_answered(&self) -> bool {
+        self.deny || self.redirect.is_some() || self.respond.is_some()
+    }
+
+    /// Returns the first key that only concerns requests to servers.
+    pub fn first_for_servers(&self) -> Option<&'static str> {
+        let Timeouts { connect, head, body } = self.timeouts;
+        let keys = [
+            ("connect-timeout", connect.is_some()),
+            ("head-timeout", head.is_some()),
+            ("body-timeout", body.is_some()),
+            ("next-upstream", self.next_upstream.is_some()),
+            ("follow-redirects", self.follow_redirects > 0),
+            ("credentials", self.credentials.is_some()),
+            ("try-root", self.try_root.is_some()),
+        ];
+        keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
     }
 
     /// Returns the texts that may have variables.
@@ -105,8 +139,9 @@ impl RuleActions {
                 let text = format!("expected allowed-hosts beside \"{HOST}\"");
                 return Err(("upstream", text));
             }
-            None if has_hosts => {
-                return Err(("allowed-hosts", "expected upstream beside it".to_owned()));
+            None if has_hosts && self.follow_redirects == 0 => {
+                let text = "expected upstream or follow-redirects beside it";
+                return Err(("allowed-hosts", text.to_owned()));
             }
             _ => {}
         }
@@ -161,6 +196,11 @@ impl RuleActions {
 /// Returns the name of the site that has the servers of a rule.
 pub fn hidden_site(rule: &str) -> String {
     format!("rule {rule}")
+}
+
+/// Returns the name of the site that has the files of a rule.
+pub fn files_of(rule: &str) -> String {
+    format!("files of rule {rule}")
 }
 
 fn template(key: &'static str, text: &str) -> Result<Template, Wrong> {

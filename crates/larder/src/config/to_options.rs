@@ -34,7 +34,7 @@ use upstream::settings::tls::{Tls, TlsOptions};
 
 use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
-use crate::config::rule_actions::{RuleUpstream, hidden_site};
+use crate::config::rule_actions::{RuleUpstream, files_of, hidden_site};
 use crate::config::sizing;
 use crate::config::upstreams::group;
 use crate::config::webroot::OpenRoots;
@@ -76,6 +76,21 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         purging: purging(config)?,
         caches: config.cache.len(),
         ..Options::new(front, Arc::new(access))
+    })
+}
+
+/// Returns options with the rules and access rules of a configuration that differs from that of
+/// `current` in their lists only. The error is a sentence.
+pub fn with_lists(
+    config: &Config,
+    current: &Options,
+    around: &Surroundings,
+) -> Result<Options, String> {
+    let rules = rules(config, &semantics(config))?;
+    Ok(Options {
+        access: Arc::new(access(config, &current.front, around)?),
+        rules: with_trusted(rules, &current.forwarded),
+        ..current.clone()
     })
 }
 
@@ -131,7 +146,15 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
     if sites.is_empty() {
         return Ok(Front::forward());
     }
-    Ok(Front::reverse(sites).with_hidden(hidden_sites(config)?))
+    let mut hidden = hidden_sites(config)?;
+    for (at, rule) in config.rules.iter().enumerate() {
+        let Some(root) = &rule.actions.try_root else { continue };
+        let name = files_of(&rule.called(at + 1));
+        let settings = config.files.without_directories();
+        let origin = settings.open(&name, root, &[], open, &config.cache)?;
+        hidden.push(Site::new(&name, Source::Other(origin)));
+    }
+    Ok(Front::reverse(sites).with_hidden(hidden))
 }
 
 /// Returns the sites of the origins that rules name.

@@ -48,8 +48,10 @@ impl Default for UpstreamSettings {
 /// Maximum number of servers of a site.
 const SERVERS_MAX: usize = 64;
 
-pub const NEXT: &[&str] =
-    &["error", "timeout", "http-429", "http-500", "http-502", "http-503", "http-504"];
+pub const NEXT: &[&str] = &[
+    "error", "timeout", "http-403", "http-404", "http-429", "http-500", "http-502", "http-503",
+    "http-504",
+];
 
 pub fn next(words: &[String]) -> Next {
     Next {

@@ -80,6 +80,16 @@ impl FileSettings {
         options.files.strip = strip.iter().map(name).collect();
         open.origin(root, options, caches).map_err(|why| format!("site {site}: {why}"))
     }
+
+    /// Returns the settings for files alone: no path of a directory has a response.
+    pub fn without_directories(&self) -> FileSettings {
+        let mut settings = self.clone();
+        settings.options.files.index.clear();
+        settings.options.files.listing = false;
+        settings.try_files.clear();
+        settings.error_pages.clear();
+        settings
+    }
 }
 
 /// The open directories, so that a reload or a second site can reuse one with all that is known of

@@ -189,3 +189,35 @@ fn fifty_reloads_under_load_disturb_no_site_that_stays() {
         assert!(clients.into_iter().all(|client| client.join().unwrap() > 0));
     });
 }
+
+#[test]
+fn lists_are_read_again_when_their_files_change() {
+    let origin = Origin::start();
+    let setup = Setup::reverse(&origin.url(""));
+    let (list, new) = (setup.path("denied.txt"), setup.path("new.txt"));
+    fs::write(&list, "/a\n").unwrap();
+    let setup = setup.config("[[rule]]\npaths = ['@denied.txt']\ndeny = true\n");
+    let larder = setup.start();
+    let denied = |paths: &[&str]| -> Vec<String> {
+        let is_denied = |path: &&&str| ask(larder.address(), "a.test", path) == 403;
+        paths.iter().filter(is_denied).map(ToString::to_string).collect()
+    };
+    let all = ["/a", "/b", "/c", "/d"];
+    assert_eq!(denied(&all), ["/a"]);
+    // Nothing else of the configuration takes effect.
+    fs::write(setup.path("larder.toml"), "deny = true").unwrap();
+    fs::write(&list, "/b\n").unwrap();
+    assert!(eventually(|| denied(&all) == ["/b"]), "{}", larder.said());
+    fs::write(&new, "/c\n").unwrap();
+    fs::rename(&new, &list).unwrap();
+    assert!(eventually(|| denied(&all) == ["/c"]), "{}", larder.said());
+    fs::write(&list, "no path\n").unwrap();
+    assert!(larder.says("lists: all lists are unchanged"), "{}", larder.said());
+    assert_eq!(denied(&all), ["/c"]);
+    fs::remove_file(&list).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &list, rustix::fs::Mode::RWXU).unwrap();
+    assert!(larder.says("expected a regular file"), "{}", larder.said());
+    fs::remove_file(&list).unwrap();
+    fs::write(&list, "/d\n").unwrap();
+    assert!(eventually(|| denied(&all) == ["/d"]), "{}", larder.said());
+}

@@ -19,6 +19,7 @@
 mod peers;
 mod reasons;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use testkit::larder::{Larder, Setup};
@@ -49,7 +50,14 @@ fn larder(file: &str, origin: Option<&Origin>) -> (Larder, Setup) {
         Some(origin) => Setup::reverse(&format!("http://{}", origin.address())),
         None => Setup::forward(),
     };
-    let setup = setup.flag("config", &directory().join(file).display().to_string());
+    let path = directory().join(file);
+    let text = match origin {
+        Some(origin) => origin.configuration(&path, setup.directory()),
+        None => fs::read_to_string(path).unwrap(),
+    };
+    let config = setup.directory().join(file);
+    fs::write(&config, text).unwrap();
+    let setup = setup.flag("config", &config.display().to_string());
     let running = setup.start();
     // Dropped in this order: the program ends before its directory is removed.
     (running, setup)

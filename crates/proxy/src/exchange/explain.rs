@@ -158,7 +158,7 @@ fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
 
 /// Request and everything decided about it before the lookup.
 struct ExplainedRequest<'a> {
-    options: &'a Options,
+    options: &'a Arc<Options>,
     head: &'a RequestHead,
     target: Target<'a>,
     facts: RequestFacts,
@@ -175,7 +175,7 @@ pub(crate) async fn explain(
     question: &Question,
     client: SocketAddr,
 ) -> Result<Value, String> {
-    let options = &*services.options();
+    let options = &services.options();
     let named = Scheme::named(question.url.scheme()).unwrap_or_default();
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
@@ -427,10 +427,13 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Returns whether the origin would get a conditional request. A HEAD is forwarded unchanged.
+    /// Returns whether the origin would get a conditional request. A HEAD is forwarded unchanged,
+    /// and where redirects are followed there are no conditions.
     fn asks_about(&self, found: &LookupResult) -> bool {
+        let actions = self.rule.as_ref().and_then(|rule| rule.actions.as_ref());
+        let follows = actions.is_some_and(|actions| actions.follow.is_some());
         match found {
-            LookupResult::Stored(stored) if !self.facts.is_head => {
+            LookupResult::Stored(stored) if !self.facts.is_head && !follows => {
                 stored.make_conditional(&mut HeaderMap::new())
             }
             _ => false,
@@ -500,6 +503,7 @@ impl ExplainedRequest<'_> {
                 let values =
                     RequestValues::new(from, self.head, &self.target, self.rule.as_deref());
                 upstream_request.apply_rule(rule, &values, &self.target, options);
+                upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;

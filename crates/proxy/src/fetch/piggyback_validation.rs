@@ -212,6 +212,7 @@ impl NeighbourValidation {
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);
+        upstream_request.follow_redirects(options, head, &target, &facts);
         Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
     }
 

@@ -151,6 +151,7 @@ async fn send(
         store_max: 0,
         upgrade: None,
         trail: None,
+        next_server: None,
     };
     let response = endpoint.send(connector, outgoing).await.map_err(in_words)?;
     let status = response.status();

@@ -324,6 +324,7 @@ fn without_request<'a>(of: &Outgoing<'a>) -> Outgoing<'a> {
         store_max: 0,
         upgrade: None,
         trail: of.trail,
+        next_server: of.next_server,
     }
 }
 

@@ -419,6 +419,7 @@ impl RequestContext {
         }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
+        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts);
         self.use_own_tags(&mut upstream_request.headers);
         upstream_request
     }

@@ -16,7 +16,8 @@ use net::address;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
 use semantics::{
-    MethodClass, Settings, Spellings, Url, claims, forwarded, hop_by_hop, max_forwards, value,
+    MethodClass, RequestFacts, Settings, Spellings, Url, claims, forwarded, hop_by_hop,
+    max_forwards, value,
 };
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
@@ -36,16 +37,19 @@ use upstream::settings::endpoint::Endpoint;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
+use crate::origin::authorized::AuthorizedOrigin;
 use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
+use crate::origin::redirects::FollowedOrigin;
 use crate::origin::target::Target;
+use crate::origin::try_root::TryRootOrigin;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
-use crate::rules::request_rules::{Actions, DECIDED_BY, KEY_COOKIES, Rule};
+use crate::rules::request_rules::{Actions, DECIDED_BY, KEY_COOKIES, Rule, RuleFacts};
 use crate::services::Services;
 
 /// Approximate maximum number of fields that are added to a request.
@@ -208,11 +212,16 @@ impl UpstreamRequest {
         }
         if let Some(actions) = &rule.actions {
             self.apply_actions(actions, rule, values, target.url(&options.upstream));
+            let site = actions.try_root.as_deref().and_then(|name| options.front.site_named(name));
+            if let Some(site) = site {
+                let files = Target { site, ..*target }.origin(&options.upstream);
+                self.to = Arc::new(TryRootOrigin { files, to: self.to.clone() });
+            }
         }
         self.rule = Some(with_values(rule, values));
     }
 
-    /// Changes path, query and `Host`. `url` is the URL of the request, in the form that the key
+    /// Changes path, query, `Host` and credentials. `url` is the URL of the request, in the form that the key
     /// has: rewriting begins there, so that spellings of one URL stay one.
     fn apply_actions(
         &mut self,
@@ -249,6 +258,51 @@ impl UpstreamRequest {
             }
             self.rewrite_host = false;
         }
+        if let Some(credentials) = &actions.credentials {
+            let (to, credentials) = (self.to.clone(), credentials.clone());
+            self.to = Arc::new(AuthorizedOrigin { to, credentials });
+        }
+    }
+
+    /// Follows redirects of the origin if the rule says so. `asked` is the client's request at its
+    /// own site.
+    pub fn follow_redirects(
+        &mut self,
+        options: &Arc<Options>,
+        head: &RequestHead,
+        target: &Target<'_>,
+        facts: &RequestFacts,
+    ) {
+        let Some(follow) = self.actions().and_then(|actions| actions.follow.clone()) else {
+            return;
+        };
+        let (site, scheme) = (target.site.name().map(str::to_owned), target.scheme);
+        let (host, method) = (target.place().0.to_ascii_lowercase(), head.method.clone());
+        let client = options.forwarded.client(self.client.ip(), &head.fields);
+        let rules = options.clone();
+        let may_ask = move |url: &Url, fields: &HeaderMap| {
+            let asked = RuleFacts {
+                site: site.as_deref(),
+                host: &host,
+                path: url.path_and_query(),
+                method: method.as_str(),
+                scheme,
+                client,
+                upgrade: false,
+            };
+            let rule = rules.rules.find(&asked, fields);
+            rule.is_none_or(|rule| rule.lets_through(&method))
+        };
+        self.to = Arc::new(FollowedOrigin {
+            to: self.to.clone(),
+            follow,
+            scheme,
+            hosts: target.site.hosts().to_vec(),
+            access: options.access.clone(),
+            client: self.client.ip(),
+            is_personal: facts.is_personal() || facts.is_logged_in,
+            may_ask: Box::new(may_ask),
+        });
     }
 
     /// Sends the id of the request in a field of this name.
@@ -423,9 +477,10 @@ impl UpstreamRequest {
             port: self.named.1,
         };
         let rules = AddressCheck::new(&options.access, query);
+        let limits = options.limits(self.rule.as_deref());
         let with = Connector {
             upstream: &services.upstream,
-            limits: &options.upstream,
+            limits: &limits,
             check: &|address| rules.permits(address),
         };
         let Some(body) = body else {
@@ -468,7 +523,12 @@ impl UpstreamRequest {
             upgrade: self.upgrade.as_deref(),
             place: &self.place,
             pinned: self.pinned.clone(),
+            next_server: self.actions().and_then(|actions| actions.next_server.as_ref()),
         }
+    }
+
+    fn actions(&self) -> Option<&Actions> {
+        self.rule.as_ref()?.actions.as_deref()
     }
 
     fn request(&self, upstream: &Upstream) -> Box<Request<OutBody>> {

@@ -45,7 +45,8 @@ pub(crate) fn for_client(
         return Some(body);
     };
     compressed::describe(fields, coding.name(), Form::Streamed);
-    let (silence, spellings) = (context.options.upstream.body_timeout, body.spellings().clone());
+    let limits = context.options.limits(context.rule.as_deref());
+    let (silence, spellings) = (limits.body_timeout, body.spellings().clone());
     let body = EncodedBody::new(*body, encoder, Flush::WhenIdle);
     Some(Box::new(OriginBody::stream(body, silence).spelled(spellings)))
 }

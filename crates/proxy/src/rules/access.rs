@@ -323,6 +323,18 @@ impl Access {
         Ok(())
     }
 
+    /// Decides on the address of a server to which an origin redirects. Unlike [`Access::at`] it
+    /// closes private addresses in every kind of proxy and for every client.
+    pub fn at_redirect(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
+        self.at(query, address)?;
+        let matched = self.rules.find(query, address.ip());
+        if self.is_private(address.ip(), matched.as_ref()) {
+            let text = format!("Larder refused a redirect to {}: it is private.\n", query.host);
+            return Err(Denial { reason: Denied::PrivateAddress, text });
+        }
+        Ok(())
+    }
+
     /// Decides on a request that no rule matches.
     fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
         let client = address::canonical(query.client);

@@ -24,14 +24,16 @@ use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
 
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
 
-pub use action::{Actions, Location, Reply, ReplyBody, Rewrite};
+pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite};
 pub use condition::{Condition, HeaderTest, NamedTest, PathTest, RuleFacts, Share};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer};
+pub use timeouts::Timeouts;
 
 pub(crate) mod action;
 mod condition;
 mod rule;
 mod rule_index;
+mod timeouts;
 
 /// Removes the fields that only the proxy may set from a client's request. Applies even without
 /// rules: objects stored under a removed rule may still exist.

@@ -68,6 +68,7 @@ async fn ask(
         store_max: 0,
         upgrade: None,
         trail: None,
+        next_server: None,
     };
     match group.servers()[at].endpoint.clone().send(with, outgoing).await {
         Ok(response) if check.is_healthy(response.status()) => Ok(()),

@@ -6,7 +6,7 @@ use std::rc::Weak;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use tokio::time::timeout;
 
 use crate::connection::events::Event;
@@ -33,6 +33,7 @@ async fn ask_any(
 ) -> Result<Response<OriginBody>, Failure> {
     let Connector { upstream, limits, check } = with;
     let options = group.options();
+    let next = outgoing.next_server.unwrap_or(&options.next);
     let uri = outgoing.request.as_deref().map(Request::uri);
     let of = |uri| (group.hash(outgoing.place, uri), group.page(outgoing.place, uri));
     let (hash, page) = uri.map_or((0, 0), of);
@@ -65,15 +66,18 @@ async fn ask_any(
         match upstream.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
             Ok(response) => {
                 serving.keep_upload(upload.take());
-                if !options.next.statuses.contains(&response.status()) {
-                    serving.succeeded();
-                } else {
-                    let cause = format!("it answered {}", response.status().as_u16());
-                    serving.failed(Blame::Request(page), &cause);
-                    upstream.bad_response(endpoint, &cause);
-                    if more && outgoing.may_repeat() {
-                        continue;
+                let status = response.status();
+                let is_left = next.statuses.contains(&status);
+                match is_left && !is_about_request(status) {
+                    false => serving.succeeded(),
+                    true => {
+                        let cause = format!("it answered {}", status.as_u16());
+                        serving.failed(Blame::Request(page), &cause);
+                        upstream.bad_response(endpoint, &cause);
                     }
+                }
+                if is_left && more && outgoing.may_repeat() {
+                    continue;
                 }
                 return Ok(response.map(|body| body.served_by(serving)));
             }
@@ -88,13 +92,18 @@ async fn ask_any(
                     serving.failed(blame_of(&unanswered, page), why);
                 }
                 let safe = unanswered.untouched || outgoing.may_repeat();
-                if !more || !safe || !options.next.covers(&unanswered.failure) {
+                if !more || !safe || !next.covers(&unanswered.failure) {
                     return Err(unanswered.failure);
                 }
                 last = Some(unanswered.failure);
             }
         }
     }
+}
+
+/// Returns whether a server with this response is healthy: it only lacks what was requested.
+fn is_about_request(status: StatusCode) -> bool {
+    matches!(status, StatusCode::FORBIDDEN | StatusCode::NOT_FOUND)
 }
 
 /// Waits for a server. Meanwhile ends requests whose clients may be gone, as many as there are

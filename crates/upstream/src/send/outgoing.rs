@@ -13,6 +13,7 @@ use semantics::{Spellings, connection_login};
 use crate::connection::pinned::PinnedConnection;
 use crate::connection::request_body::{OutBody, Progress};
 use crate::send::attempts::Attempts;
+use crate::servers::group::Next;
 use crate::settings::endpoint::Endpoint;
 
 /// A request, and the means to build it again if that is allowed.
@@ -44,6 +45,30 @@ pub struct Outgoing<'a> {
     pub upgrade: Option<&'a Upgrade>,
     /// List to record the servers that it is sent to.
     pub trail: Option<&'a Attempts>,
+    /// When it is sent to another server; `None`: as the group of servers says.
+    pub next_server: Option<&'a Next>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Returns a request like this one that `again` makes.
+    pub fn with_request(&self, again: &'a dyn Fn() -> Box<Request<OutBody>>) -> Outgoing<'a> {
+        Outgoing {
+            request: Some(again()),
+            spellings: self.spellings.clone(),
+            progress: None,
+            interim: self.interim,
+            again: Some(again),
+            idempotent: self.idempotent,
+            rewrite_host: self.rewrite_host,
+            reuse_only: self.reuse_only,
+            place: self.place,
+            pinned: self.pinned.clone(),
+            store_max: self.store_max,
+            upgrade: self.upgrade,
+            trail: self.trail,
+            next_server: self.next_server,
+        }
+    }
 }
 
 impl Outgoing<'_> {

@@ -85,7 +85,8 @@ pub struct Next {
     pub error: bool,
     /// No connection or no response in time. Default true.
     pub timeout: bool,
-    /// Responses with these statuses, which also count as failures of the server. Default none.
+    /// Responses with these statuses, which also count as failures of the server, except 403 and
+    /// 404. Default none.
     pub statuses: Vec<StatusCode>,
 }
 

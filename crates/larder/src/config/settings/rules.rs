@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use proxy::rules::request_rules::QuerySend;
 
-use super::common::YEARS;
+use super::common::{TIMEOUT, YEARS};
 use super::files::CODING;
 use crate::config::request_rule::{RequestRule, Then};
 use crate::config::rule_condition::RuleCondition;
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::status_times::{STATUS, STATUS_TIME};
+use crate::config::upstreams::NEXT;
 use crate::config::value::Kind;
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
@@ -186,9 +187,42 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
         example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
 
-    /// Hosts of the URL for which `upstream` is asked; others get 403.
+    /// Hosts of the URL for which `upstream` is asked; others get 403. Hosts to which
+    /// `follow-redirects` may lead, besides the site's own.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
+
+    /// Replaces `upstream.connect-timeout` ("auto").
+    "connect-timeout", TIMEOUT, ["auto"], word("auto"), live, example(r#""2s""#)
+        -> actions.timeouts.connect;
+
+    /// Replaces `upstream.head-timeout` ("auto").
+    "head-timeout", TIMEOUT, ["auto"], word("auto"), live, example(r#""5m""#)
+        -> actions.timeouts.head;
+
+    /// Replaces `upstream.body-timeout` ("auto").
+    "body-timeout", TIMEOUT, ["auto"], word("auto"), live, example(r#""5m""#)
+        -> actions.timeouts.body;
+
+    /// Replaces the `next-upstream` of the site ("auto").
+    "next-upstream", Kind::List(&Kind::OneOf(NEXT)), ["auto"], word("auto"), live,
+        example(r#"["error", "timeout", "http-404"]"#) -> actions.next_upstream;
+
+    /// Number of the origin server's redirects that are followed for one GET or HEAD; the final
+    /// response is stored under the first URL. They lead to the site's own servers or to
+    /// `allowed-hosts`; others go to the client. 0: none is followed.
+    "follow-redirects", Kind::Int(0, 20), ["0"], live, example("3") -> actions.follow_redirects;
+
+    /// Directory whose files are served by GET and HEAD instead of the origin server's responses to
+    /// their paths, after the changes of the path. The options are those of `[files]`, without
+    /// index files, listings, try-files and error-pages.
+    "try-root", Kind::Path, ["none"], word("none"), live -> actions.try_root;
+
+    /// Credentials for the origin server in place of the client's Authorization: a file after an @
+    /// with user:password or a bearer token, which is read at start and reload. The response is
+    /// shared like one without Authorization.
+    "credentials", Kind::Text("@FILE"), ["none"], word("none"), live
+        -> actions.credentials;
 
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;

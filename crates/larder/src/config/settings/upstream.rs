@@ -114,7 +114,7 @@ for_all_and_site! {
 
     /// Failures after which a request goes to the next origin server, while the client has got
     /// nothing. A request that may have had an effect must be idempotent and without a body. The
-    /// statuses count as failures of the server, too.
+    /// statuses count as failures of the server, too, except 403 and 404.
     "next-upstream", Kind::List(&Kind::OneOf(NEXT)), ["error", "timeout"]
         => |m, v| m.group.next = next(&Vec::take(v));
 

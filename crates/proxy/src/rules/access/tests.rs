@@ -327,3 +327,33 @@ fn denials_ignore_method_case_and_permissions_do_not() {
         ],
     );
 }
+
+#[test]
+fn redirects_lead_to_private_addresses_only_by_a_rule() {
+    let allow = Rule {
+        hosts: vec!["blobs.test".parse().unwrap()],
+        destinations: nets(&["10.0.0.0/8"]),
+        ..Rule::new(Action::Allow)
+    };
+    let access = Access::new(FrontKind::Reverse, locals()).rules(vec![allow]);
+    let at = |host, address: &str| {
+        let client = "127.0.0.1".parse().unwrap();
+        let query = Query { client, method: &Method::GET, host, port: 80 };
+        access.at_redirect(&query, SocketAddr::new(address.parse().unwrap(), 80)).is_ok()
+    };
+    for (host, address, expected) in [
+        ("cdn.test", "198.51.100.7", true),
+        ("cdn.test", "127.0.0.1", false),
+        ("cdn.test", "169.254.169.254", false),
+        ("cdn.test", "::ffff:169.254.169.254", false),
+        ("cdn.test", "64:ff9b::a9fe:a9fe", false),
+        ("cdn.test", "fd00::1", false),
+        ("cdn.test", "192.168.1.1", false),
+        ("cdn.test", "203.0.113.1", false),
+        ("cdn.test", "10.0.0.1", false),
+        ("blobs.test", "10.0.0.1", true),
+        ("blobs.test", "127.0.0.1", false),
+    ] {
+        assert_eq!(at(host, address), expected, "{host} {address}");
+    }
+}

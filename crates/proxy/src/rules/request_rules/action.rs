@@ -6,9 +6,11 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use net::address;
 use semantics::Pattern;
+use upstream::servers::group::Next;
 
 use crate::message::template::{Piece, Template, Values, Variable};
 use crate::rules::access::HostPattern;
+use crate::rules::request_rules::timeouts::Timeouts;
 
 /// Actions of a rule on a request.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +32,25 @@ pub struct Actions {
     pub upstream: Option<String>,
     /// Hosts of the URL for which it may be asked; empty for all. Others are refused with 403.
     pub allowed_hosts: Vec<HostPattern>,
+    /// Timeouts of origin servers.
+    pub timeouts: Timeouts,
+    /// When the request is sent to another server of the origin.
+    pub next_server: Option<Next>,
+    /// Redirects of the origin that the proxy follows.
+    pub follow: Option<Follow>,
+    /// `Authorization` for the origin in place of the client's, which the rule must remove.
+    pub credentials: Option<HeaderValue>,
+    /// Hidden site of a directory, whose files are served in place of the origin's responses.
+    pub try_root: Option<String>,
+}
+
+/// Redirects that the proxy follows.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// Maximum number of redirects for a request.
+    pub most: u8,
+    /// Hosts, other than the origin's own, to which redirects may lead.
+    pub hosts: Vec<HostPattern>,
 }
 
 /// Response that a rule gives.
@@ -78,6 +99,11 @@ impl Actions {
             && self.rewrites.is_empty()
             && self.host.is_none()
             && self.upstream.is_none()
+            && self.timeouts == Timeouts::default()
+            && self.next_server.is_none()
+            && self.follow.is_none()
+            && self.credentials.is_none()
+            && self.try_root.is_none()
     }
 
     /// Returns whether no origin is asked, so that nothing is stored.
@@ -106,6 +132,11 @@ impl Actions {
                 Some(_) => later.allowed_hosts.clone(),
                 None => self.allowed_hosts.clone(),
             },
+            timeouts: self.timeouts.then(later.timeouts),
+            next_server: later.next_server.as_ref().or(self.next_server.as_ref()).cloned(),
+            follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
+            credentials: later.credentials.as_ref().or(self.credentials.as_ref()).cloned(),
+            try_root: later.try_root.as_ref().or(self.try_root.as_ref()).cloned(),
         }
     }
 

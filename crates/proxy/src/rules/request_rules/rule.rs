@@ -289,6 +289,12 @@ impl Rule {
         self.bypass || self.actions.as_ref().is_some_and(|actions| actions.keeps_out())
     }
 
+    /// Returns whether requests with this method may be answered from the cache or the origin.
+    pub(crate) fn lets_through(&self, method: &Method) -> bool {
+        let allows = |actions: &Arc<Actions>| !actions.is_answered() && actions.allows(method);
+        !self.bypass && self.actions.as_ref().is_none_or(allows)
+    }
+
     /// Returns what the star or group of this number, from 1, stands for in a path without query.
     pub(crate) fn capture<'p>(&self, path: &'p str, number: usize) -> Option<&'p str> {
         let captures = self.paths.iter().find_map(|test| test.captures(path.as_bytes()))?;

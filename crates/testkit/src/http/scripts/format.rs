@@ -8,7 +8,8 @@
 //!   GET ?x=1                                            a request below the test's own path
 //!     Accept: a                                         with a field
 //!   origin 200                                          the origin's response to a request
-//!     Cache-Control: s-maxage=60, max-age=0             (`origin down`: it closes the connection)
+//!     Cache-Control: s-maxage=60, max-age=0             (`origin down`: it closes the connection;
+//!                                                       `origin silent`: it never responds)
 //!   seen                                                the request the origin must get
 //!     no If-None-Match
 //!   answer 200 fetched                                  the response the client must get
@@ -30,8 +31,9 @@
 //! Name: value` is a 1xx response that the origin sends, or the client must get; `trailer Name:
 //! value` likewise.
 //!
-//! In values `{path}` is the test's path, `{url}` its URL, `{host}` its host, and `{date-100}` an
-//! HTTP date 100 seconds ago; `{rfc850+100}` and `{asctime+100}` are the old forms.
+//! In values `{path}` is the test's path, `{url}` its URL, `{host}` its host, `{origin}` the
+//! origin's address, and `{date-100}` an HTTP date 100 seconds ago; `{rfc850+100}` and
+//! `{asctime+100}` are the old forms. In configurations `{origin}` is that address as well.
 
 use std::fmt;
 
@@ -134,6 +136,8 @@ pub enum Way {
 pub struct Plan {
     /// `None`: it closes the connection without a byte, at every request.
     pub status: Option<u16>,
+    /// True if it never responds.
+    pub silent: bool,
     pub fields: Vec<(String, String)>,
     pub no_date: bool,
     pub body: Option<String>,
@@ -284,11 +288,13 @@ fn field(line: &str) -> Result<(String, String), String> {
 }
 
 fn plan(rest: &str) -> Result<Plan, String> {
+    let silent = rest == "silent";
     let status = match rest {
         "down" => None,
-        code => Some(code.parse().map_err(|_| "`origin` takes a status, or `down`")?),
+        "silent" => Some(500),
+        code => Some(code.parse().map_err(|_| "`origin` takes a status, `down` or `silent`")?),
     };
-    Ok(Plan { status, ..Plan::default() })
+    Ok(Plan { status, silent, ..Plan::default() })
 }
 
 fn plan_detail(plan: &mut Plan, word: &str, rest: &str, line: &str) -> Result<(), String> {

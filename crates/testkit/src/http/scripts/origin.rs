@@ -2,7 +2,10 @@
 //! planned for it, and records the requests.
 
 use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::future::pending;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use net::clock::TokioClock;
@@ -49,6 +52,31 @@ impl Origin {
         self.address
     }
 
+    /// Fills in the origin's address, and its port, in a text.
+    pub fn filled(&self, text: &str) -> String {
+        let port = self.address.port().to_string();
+        text.replace("{origin}", &self.address.to_string()).replace("{origin-port}", &port)
+    }
+
+    /// Returns the text of a configuration with the origin's address filled in, and with the paths
+    /// of files that it writes to `files`.
+    pub fn configuration(&self, path: &Path, files: &Path) -> String {
+        let text = fs::read_to_string(path).expect("a configuration");
+        let credentials = files.join("credentials");
+        fs::write(&credentials, "proxy:secret\n").expect("a directory for files");
+        let root = files.join("root");
+        let folder = root.join("folder");
+        fs::create_dir_all(&folder).expect("a directory for files");
+        for (name, text) in
+            [("file.txt", "of the root"), (".hidden", "x"), ("folder/index.html", "x")]
+        {
+            fs::write(root.join(name), text).expect("a directory for files");
+        }
+        _ = std::os::unix::fs::symlink(&credentials, root.join("link"));
+        let text = self.filled(&text).replace("{root}", &root.display().to_string());
+        text.replace("{credentials}", &credentials.display().to_string())
+    }
+
     /// Reads or changes the state of a test.
     pub fn stage<T>(&self, test: &str, look: impl FnOnce(&mut Stage) -> T) -> T {
         look(lock(&self.stages).entry(test.to_owned()).or_default())
@@ -65,15 +93,18 @@ async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
         connection.send_at_once();
         let stages = stages.clone();
         spawn_local(async move {
-            let respond = async |request| respond(request, &stages, clock);
+            let respond = async |request| match respond(request, &stages, clock) {
+                Some(response) => response,
+                None => pending().await,
+            };
             // A broken connection is for the proxy to handle.
             let _ = serve_connection(connection, respond).await;
         });
     }
 }
 
-/// Returns the bytes of a response.
-fn respond(request: Received, stages: &Stages, clock: TokioClock) -> (Vec<u8>, Then) {
+/// Returns the bytes of a response; `None` if there is none.
+fn respond(request: Received, stages: &Stages, clock: TokioClock) -> Option<(Vec<u8>, Then)> {
     let Received { method, path, .. } = request.clone();
     let test = path.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
     let (plan, body) = {
@@ -82,9 +113,12 @@ fn respond(request: Received, stages: &Stages, clock: TokioClock) -> (Vec<u8>, T
         stage.seen.push(request);
         let is_down = stage.plans.front().is_some_and(|plan| plan.status.is_none());
         if is_down {
-            return (Vec::new(), Then::Close);
+            return Some((Vec::new(), Then::Close));
         }
         let plan = stage.plans.pop_front().unwrap_or_else(unplanned);
+        if plan.silent {
+            return None;
+        }
         let automatic = format!("body {} of {test}", stage.sent.len() + 1);
         let body = plan.body.clone().unwrap_or(automatic);
         stage.sent.push(body.clone());
@@ -118,7 +152,7 @@ fn respond(request: Received, stages: &Stages, clock: TokioClock) -> (Vec<u8>, T
         let trailers = plan.trailers.join("\r\n");
         text.push_str(&format!("{:x}\r\n{body}\r\n0\r\n{trailers}\r\n\r\n", body.len()));
     }
-    (text.into_bytes(), Then::Stay)
+    Some((text.into_bytes(), Then::Stay))
 }
 
 fn unplanned() -> Plan {

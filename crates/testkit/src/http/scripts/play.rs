@@ -177,7 +177,7 @@ impl Player<'_> {
     /// Returns the proxy's explanation of a request; `None` if it does not explain this kind.
     async fn explanation(&self, exchange: &Exchange) -> io::Result<Option<Explanation>> {
         let Some(admin) = self.admin else { return Ok(None) };
-        let url = format!("{}{}", self.filled("{url}"), exchange.suffix);
+        let url = self.filled(&format!("{{url}}{}", exchange.suffix));
         let fields = exchange.fields.iter().map(|(name, value)| (&**name, self.filled(value)));
         let fields: Vec<_> = fields.collect();
         Explanation::ask(self.world, admin, &exchange.method, &url, &fields).await
@@ -185,7 +185,7 @@ impl Player<'_> {
 
     async fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {
         let stream = self.world.network.connect(self.proxy).await?;
-        let target = format!("/{}{}", self.id, exchange.suffix);
+        let target = self.filled(&format!("{{path}}{}", exchange.suffix));
         let (target, host) = if self.test.front == Front::Forward {
             (format!("http://{}{target}", self.origin.address()), self.origin.address().to_string())
         } else {
@@ -216,6 +216,7 @@ impl Player<'_> {
         };
         let mut text = text.replace("{url}", &format!("http://{host}{path}"));
         text = text.replace("{path}", &path).replace("{host}", &host);
+        text = self.origin.filled(&text);
         for form in ["date", "rfc850", "asctime"] {
             while let Some(begin) = text.find(&format!("{{{form}")) {
                 let end = begin + text[begin..].find('}').expect("what begins with { ends with }");
