@@ -161,7 +161,7 @@ fn is_judged(key: &str) -> bool {
 /// Adds lifetimes, stale use and the key.
 pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mut Output) {
     lifetimes(scope, rule, out);
-    stale(scope, inactive, rule, out);
+    stale(scope, inactive, rule);
     key(scope, rule, out);
     if let Some(methods) = scope.get("proxy_cache_methods") {
         for method in methods.args.iter().filter(|name| !matches!(name.as_str(), "GET" | "HEAD")) {
@@ -229,23 +229,30 @@ fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     }
 }
 
-fn stale(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mut Output) {
+fn stale(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft) {
     let words = scope.get("proxy_cache_use_stale");
     let has = |word: &str| words.is_some_and(|words| words.args.iter().any(|one| one == word));
     let unreachable = if has("error") || has("timeout") { inactive } else { "0s" };
     rule.set("stale-when-unreachable", text(unreachable));
-    if ["http_500", "http_502", "http_503", "http_504"].into_iter().any(has) {
+    let words = words.map(|words| words.args.as_slice()).unwrap_or_default();
+    if words.iter().any(|word| word.starts_with("http_")) {
         rule.set("stale-if-error", text(inactive));
     }
-    if has("updating") {
+    let cases: Vec<&str> = words.iter().filter_map(|word| stale_case(word)).collect();
+    if !cases.is_empty() {
+        rule.set("stale-if", list(&cases));
+    }
+    if words.iter().any(|word| word == "updating") {
         rule.set("stale-while-revalidate", text(inactive));
     }
-    for word in words.map(|words| words.args.as_slice()).unwrap_or_default() {
-        if matches!(word.as_str(), "http_403" | "http_404" | "http_429") {
-            let at = words.map(|words| words.at.clone()).unwrap_or_default();
-            let name = format!("proxy_cache_use_stale {word}");
-            out.lose(&at, &name, "a stale response does not replace this status");
-        }
+}
+
+/// Returns the word of `stale-if` for one of `proxy_cache_use_stale`.
+fn stale_case(word: &str) -> Option<&str> {
+    match word {
+        "error" => Some("unreachable"),
+        "timeout" => Some("timeout"),
+        word => word.strip_prefix("http_"),
     }
 }
 
