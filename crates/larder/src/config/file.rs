@@ -539,6 +539,8 @@ fn tables_with(key: &str) -> Vec<&'static str> {
         ("site", has(SITE, key)),
         ("access", has(ACCESS, key)),
         ("rule", has(RULE, key)),
+        // Most of its keys a rule has as well.
+        ("rule.responses", has(RESPONSE, key) && !has(RULE, key)),
         ("listener", has(LISTENER, key)),
         ("certificate", has(CERTIFICATE, key)),
         ("fleet.class", has(FLEET_CLASS, key)),

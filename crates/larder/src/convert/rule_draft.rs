@@ -96,6 +96,8 @@ pub struct RuleDraft {
     /// Keys and their values as TOML.
     pub keys: Vec<(String, String)>,
     lists: Vec<(String, Vec<String>)>,
+    /// Entries of `responses`: conditions as TOML, and fields for clients.
+    entries: Vec<(String, Vec<String>)>,
 }
 
 impl RuleDraft {
@@ -122,8 +124,16 @@ impl RuleDraft {
         }
     }
 
+    /// Sets a field for clients of the responses that meet conditions, written as TOML.
+    pub fn client_set_if(&mut self, conditions: &str, field: &str) {
+        match self.entries.iter_mut().find(|(known, _)| known == conditions) {
+            Some((_, fields)) => fields.push(field.to_owned()),
+            None => self.entries.push((conditions.to_owned(), vec![field.to_owned()])),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.lists.is_empty()
+        self.keys.is_empty() && self.lists.is_empty() && self.entries.is_empty()
     }
 
     pub fn has(&self, key: &str) -> bool {
@@ -179,6 +189,13 @@ impl RuleDraft {
         }
         self.keys.into_iter().for_each(|(key, value)| table.set(&key, value));
         self.lists.iter().for_each(|(key, values)| table.set(key, list(values)));
+        let entry = |(conditions, fields): &(String, Vec<String>)| {
+            format!("{{ {conditions}, client-set = {} }}", list(fields))
+        };
+        if !self.entries.is_empty() {
+            let all: Vec<String> = self.entries.iter().map(entry).collect();
+            table.set("responses", format!("[{}]", all.join(", ")));
+        }
         out.push(table);
     }
 }

@@ -430,6 +430,18 @@ fn nginx_responses_are_changed() {
     );
     assert_eq!(losses.len(), 2, "{losses:?}");
     assert!(toml.contains("location-rewrite = [\"http://app/b/ /a/\"]"), "{toml}");
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m;
+        map $sent_http_content_type $expires { default off; text/html epoch; ~image/ max; }
+        server { location / { proxy_pass http://app; proxy_set_header Host $host; proxy_cache z;
+          expires $expires; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new(), "{toml}");
+    let html =
+        "headers = [\"Content-Type: text/html\"], client-set = [\"Cache-Control: no-cache\"] }";
+    let image =
+        "[\"Content-Type: *image/*\"], client-set = [\"Cache-Control: max-age=315360000\"] }";
+    assert!(toml.contains(html) && toml.contains(image), "{toml}");
 }
 
 #[test]

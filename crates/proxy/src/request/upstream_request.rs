@@ -411,7 +411,10 @@ impl UpstreamRequest {
     /// Takes over the settings that a response with this head decides on, for
     /// [`UpstreamRequest::settings`].
     pub fn follow(&mut self, status: StatusCode, fields: &HeaderMap) {
-        let status = self.settled(status).status();
+        let of = self.settled(status);
+        let status = of.status();
+        // Another node's 304 says nothing of the decision, which stands.
+        let fields = of.confirmed.filter(|_| !fields.contains_key(DECISION)).unwrap_or(fields);
         self.decided =
             self.rule.as_ref().and_then(|rule| rule.decided(status, fields)).map(Arc::new);
     }

@@ -141,7 +141,8 @@ pub(crate) fn from_bytes(
     found: StoredBytes<'_, impl FnOnce(Range<u64>) -> BodySource>,
 ) -> Response<ResponseBody> {
     let StoredBytes { meta, length, part, source } = found;
-    let facts = EncodedHead::checked(meta).map(|head| head.facts);
+    let head = EncodedHead::checked(meta);
+    let facts = head.as_ref().map(|head| head.facts);
     let code = facts.map_or(StatusCode::OK, |facts| facts.status());
     let code = match part {
         StoredPart::Whole => code,
@@ -153,7 +154,6 @@ pub(crate) fn from_bytes(
     let age = context.site().vouched().is_none().then_some(age);
     let rule = context.rule.clone().filter(|rule| rule.unfolds_vary());
     let response = ResponseValues { status: code, outcome, age: age.map(|age| age.get().into()) };
-    let head = EncodedHead::checked(meta);
     let decision = || head.as_ref()?.line(&DECISION);
     let edits = context.filled_edits(response, decision);
     let fields = StoredFields { meta: meta.clone(), age, part, length, status, rule, edits };

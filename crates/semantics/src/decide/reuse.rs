@@ -503,8 +503,10 @@ mod tests {
                 let Reuse::Validate { cause, fallback, .. } = decided else {
                     panic!("{decided:?}")
                 };
-                let expected =
-                    Fallback { on_error: stale_if_error, on_unreachable: stale_if_error };
+                let expected = match stale_if_error {
+                    true => Fallback::on(StaleCases::USUAL),
+                    false => Fallback::default(),
+                };
                 assert_eq!((cause, fallback), (Cause::Expired, expected), "{request} {seconds}");
             }
         }
@@ -621,13 +623,17 @@ mod tests {
     #[test]
     fn a_gateways_error_counts_as_no_answer_and_a_500_only_by_permission() {
         let codes = |on_error: bool, on_unreachable: bool| -> Vec<u16> {
-            let fallback = Fallback { on_error, on_unreachable };
+            let fallback = Fallback { on_error, on_unreachable, cases: StaleCases::USUAL };
             let all = (200..600).filter_map(|code| StatusCode::from_u16(code).ok());
             all.filter(|status| fallback.covers(*status)).map(|status| status.as_u16()).collect()
         };
         assert_eq!(codes(true, true), [500, 502, 503, 504]);
         assert_eq!(codes(false, true), [502, 503, 504]);
         assert_eq!(codes(false, false), [0; 0]);
+        let named = Fallback::on(StaleCases::named(["404", "503"]).unwrap_or_default());
+        let all = [404, 500, 502, 503].map(|code| StatusCode::from_u16(code).unwrap());
+        assert_eq!(all.map(|status| named.covers(status)), [true, false, false, true]);
+        assert!(!named.covers_failure(StatusCode::BAD_GATEWAY));
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl ResponseRules {
         (!list.is_empty()).then(|| Arc::new(ResponseRules { list, digest }))
     }
 
+    /// Returns a digest of what the entries state.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// Returns these entries followed by those of a later rule.
     pub(super) fn then(&self, later: &ResponseRules) -> Option<Arc<ResponseRules>> {
         ResponseRules::new([&self.list[..], &later.list].concat())
@@ -398,7 +403,7 @@ mod tests {
         let whole = Settled { status: StatusCode::OK, confirms: StatusCode::OK, confirmed: None };
         rule.settle("/", whole, &mut stored, Time::from_unix(0));
         assert!(!stored.contains_key("x-a"));
-        let after = |lines: &[(&'static str, &'static str)], confirmed| {
+        let after = |lines: &[(&'static str, &'static str)], confirmed: Option<&HeaderMap>| {
             let of = Settled { status: StatusCode::NOT_MODIFIED, confirmed, ..whole };
             let mut fields = fields(lines);
             rule.settle("/", of, &mut fields, Time::from_unix(0));

@@ -230,7 +230,14 @@ impl Rule {
         let is_for_clients =
             |state: &&String| FOR_CLIENTS.iter().any(|key| state.starts_with(*key));
         let states: Vec<_> = self.states.iter().filter(|state| !is_for_clients(state)).collect();
-        let told = format!("{:?} {} {states:?}", self.when, self.continues);
+        let mut told = format!("{:?} {} {states:?}", self.when, self.continues);
+        // Tables of their own are not in `states` as a whole.
+        if let Some(responses) = &self.responses {
+            told.push_str(responses.digest());
+        }
+        if let Some(substitution) = &self.substitution {
+            told.push_str(&substitution.told());
+        }
         let digest = digest_of(told.as_bytes());
         let digest = digest.to_str().ok().and_then(|hex| hex.get(..12)).unwrap_or_default();
         Rule { id: format!("{}#{digest}", self.name), ..self }

@@ -82,6 +82,11 @@ impl Substitution {
         Ok(Substitution { list, types, ignores_case, finder })
     }
 
+    /// Returns what the replacements state, as text.
+    pub(super) fn told(&self) -> String {
+        format!("{:?} {:?} {}", self.list, self.types, self.ignores_case)
+    }
+
     /// Returns the replacements with the values of their variables; `None` if they have none.
     pub(crate) fn fill(&self, values: &impl Values) -> Option<Arc<Substitution>> {
         if self.list.iter().all(|one| one.to.fixed().is_some()) {
