@@ -7,3 +7,4 @@ pub(crate) mod peer_body;
 pub(crate) mod relayed_body;
 pub(crate) mod resume;
 pub(crate) mod stored_body;
+pub(crate) mod substituted_body;

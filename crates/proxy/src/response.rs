@@ -7,6 +7,7 @@ pub(crate) mod compressing;
 pub(crate) mod error_response;
 pub(crate) mod failure;
 pub(crate) mod failure_text;
+pub(crate) mod page;
 pub(crate) mod pass_through;
 pub(crate) mod reply;
 pub(crate) mod response_body;

@@ -6,12 +6,14 @@ pub mod identifying;
 pub mod lifetimes;
 pub(crate) mod name_filter;
 pub mod pattern;
+pub mod stale_cases;
 pub mod usual_names;
 
 use http::HeaderName;
 
 use crate::settings::identifying::IdentifyingFields;
 pub use crate::settings::lifetimes::{Lifetime, Lifetimes, StatusPattern};
+use crate::settings::stale_cases::StaleCases;
 use crate::time::Seconds;
 
 /// How readily responses are shared between clients.
@@ -65,6 +67,8 @@ pub struct Settings {
     /// Maximum staleness of a response that is served because the origin is unreachable (RFC 9111,
     /// 4.2.4: "unless it is disconnected"). Zero: never.
     pub stale_when_unreachable: Seconds,
+    /// Errors to which the two windows above apply.
+    pub stale_if: StaleCases,
     /// True if `stale-while-revalidate` and `stale-if-error` of the origin apply beside `s-maxage`.
     /// RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use; the older RFC 5861 does not
     /// consider it.
@@ -122,6 +126,7 @@ impl Settings {
             stale_while_revalidate: Seconds::ZERO,
             stale_if_error: Seconds::ZERO,
             stale_when_unreachable: Seconds::new(24 * 3600),
+            stale_if: StaleCases::USUAL,
             stale_despite_s_maxage: false,
             store_set_cookie: is_rfc,
             reuse_for_authorized: is_rfc,

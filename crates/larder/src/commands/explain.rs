@@ -273,6 +273,12 @@ fn judged(answer: &Value) -> String {
     };
     let (lifetime, basis) = (&answer["lifetime"], &answer["lifetime_from"]);
     let basis = basis.as_str().unwrap_or_default();
+    let entries: Vec<String> =
+        answer["responses"].as_array().into_iter().flatten().map(Value::to_string).collect();
+    let but = match entries.is_empty() {
+        true => but,
+        false => format!("; responses entry {}{but}", entries.join(", ")),
+    };
     let vary: Vec<&str> =
         answer["vary"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let apart = match vary.is_empty() {

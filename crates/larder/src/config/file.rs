@@ -16,9 +16,12 @@ use crate::config::env_values::Expanded;
 use crate::config::include;
 use crate::config::layers::{FileLayer, Given, Location, Place, Problem, Problems, nearest};
 use crate::config::rule_condition::RuleCondition;
+use crate::config::rule_response::RESPONSES;
+use crate::config::rule_substitute;
 use crate::config::setting::Field;
 use crate::config::settings::{
-    ACCESS, CERTIFICATE, CONDITION, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
+    ACCESS, CERTIFICATE, CONDITION, FLEET_CLASS, LISTENER, RESPONSE, RULE, SETTINGS, SITE,
+    SUBSTITUTE, find,
 };
 use crate::config::sources::Sources;
 use crate::config::value::{Kind, Value, alone, one_of};
@@ -63,6 +66,9 @@ impl File {
         loader.finish(name)
     }
 }
+
+/// The keys of a rule that hold tables, besides [`ANY`].
+const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 
 /// The key of a rule's alternatives.
 const ANY: &str = "any";
@@ -314,6 +320,10 @@ impl Reader {
         let mut rules = self.repeated("rule", RULE, node);
         for ((rule, _), table) in rules.iter_mut().zip(tables_in(node)) {
             rule.when.any = self.alternatives(table);
+            let entries = self.within("rule", RESPONSES, RESPONSE, table);
+            rule.responses = entries.into_iter().map(|(entry, _)| entry).collect();
+            let texts = self.within("rule", rule_substitute::SUBSTITUTE, SUBSTITUTE, table);
+            rule.substitution.list = texts.into_iter().map(|(text, _)| text).collect();
             let is_condition =
                 |key: &str| key == ANY || CONDITION.iter().any(|field| field.key == key);
             for (key, node) in table.iter() {
@@ -330,14 +340,27 @@ impl Reader {
 
     /// Reads the alternatives of a condition.
     fn alternatives(&mut self, table: &DeTable<'_>) -> Vec<RuleCondition> {
-        let Some((_, node)) = table.iter().find(|(key, _)| key.get_ref() == ANY) else {
-            return Vec::new();
-        };
-        let mut all = self.repeated("rule.any", CONDITION, node);
-        for ((when, _), table) in all.iter_mut().zip(tables_in(node)) {
+        let mut all = self.within("rule", ANY, CONDITION, table);
+        let tables = table.iter().filter(|(key, _)| key.get_ref() == ANY);
+        let tables = tables.flat_map(|(_, node)| tables_in(node));
+        for ((when, _), table) in all.iter_mut().zip(tables) {
             when.any = self.alternatives(table);
         }
         all.into_iter().map(|(when, _)| when).collect()
+    }
+
+    /// Reads the tables that a table `name` has under `key`.
+    fn within<T: Default>(
+        &mut self,
+        name: &str,
+        key: &str,
+        fields: &'static [Field<T>],
+        table: &DeTable<'_>,
+    ) -> Vec<(T, Location)> {
+        let found = table.iter().find(|(known, _)| known.get_ref() == key);
+        found.map_or_else(Vec::new, |(_, node)| {
+            self.repeated(&format!("{name}.{key}"), fields, node)
+        })
     }
 
     /// Reads the tables of an array of tables, each with the location where it begins.
@@ -382,8 +405,9 @@ impl Reader {
                 Some(field) => {
                     given.insert(field.key, self.value(&full, field, node));
                 }
-                // Read by `alternatives`.
+                // Read by `rules` and `alternatives`.
                 None if key.get_ref() == ANY && name.starts_with("rule") => {}
+                None if name == "rule" && NESTED.contains(&key.get_ref().as_ref()) => {}
                 None => {
                     let within = format!("[[{name}]]");
                     let text = misplaced(key.get_ref(), &within).unwrap_or_else(|| {
@@ -539,6 +563,8 @@ fn tables_with(key: &str) -> Vec<&'static str> {
         ("site", has(SITE, key)),
         ("access", has(ACCESS, key)),
         ("rule", has(RULE, key)),
+        // Most of its keys a rule has as well.
+        ("rule.responses", has(RESPONSE, key) && !has(RULE, key)),
         ("listener", has(LISTENER, key)),
         ("certificate", has(CERTIFICATE, key)),
         ("fleet.class", has(FLEET_CLASS, key)),

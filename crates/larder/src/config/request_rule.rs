@@ -10,11 +10,13 @@ use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
 use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
-use proxy::rules::request_rules::{AnswerEdits, QuerySend, SettingsLayer};
+use proxy::rules::request_rules::{AnswerEdits, LocationRewrite, QuerySend, SettingsLayer};
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::rule_actions::RuleActions;
 use crate::config::rule_condition::{RuleCondition, Wrong, parse_all};
+use crate::config::rule_response::RuleResponse;
+use crate::config::rule_substitute::RuleSubstitution;
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
 
@@ -27,6 +29,8 @@ pub struct RequestRule {
     /// The keys that the rule states, as written.
     pub states: Vec<String>,
     pub actions: RuleActions,
+    /// Entries for some of the responses.
+    pub responses: Vec<RuleResponse>,
     pub bypass: bool,
     /// The keys that differ from `[caching]`.
     pub own: Vec<OwnKey<Settings>>,
@@ -44,6 +48,8 @@ pub struct RequestRule {
     pub request_remove: Vec<String>,
     pub answer_set: Vec<String>,
     pub answer_remove: Vec<String>,
+    pub location_rewrite: Vec<String>,
+    pub substitution: RuleSubstitution,
     pub client_set: Vec<String>,
     pub client_remove: Vec<String>,
     pub hide: Vec<HeaderName>,
@@ -101,6 +107,9 @@ impl RequestRule {
                 remove: patterns(&self.cookie_remove),
             },
             answer: self.answer_edits(&settings)?,
+            locations: self.locations()?,
+            substitution: self.substitution.to_proxy()?,
+            responses: RuleResponse::all_to_proxy(&self.responses)?,
             actions: self.actions.to_proxy(&name)?,
             client: self.client_edits()?,
             log_percent: self.log_percent,
@@ -134,7 +143,10 @@ impl RequestRule {
         new(&[], &self.client_remove).map_err(|why| ("client-remove", why))?;
         let edits =
             new(&self.client_set, &self.client_remove).map_err(|why| ("client-set", why))?;
-        Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty()))
+        let edits = edits.with_pages(self.actions.pages()?);
+        // Entries add their edits to those of the rule.
+        let has_more = self.responses.iter().any(RuleResponse::edits_for_clients);
+        Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty() || has_more))
     }
 
     /// Returns whether the rule keeps requests from the cache or the origin, and so is for every
@@ -161,6 +173,12 @@ impl RequestRule {
         let edits = edits("answer-set", &self.answer_set, &self.answer_remove)?;
         let statuses = settings.lifetimes.statuses.clone();
         Ok(if edits.is_empty() { Vec::new() } else { vec![AnswerEdits { statuses, edits }] })
+    }
+
+    fn locations(&self) -> Result<Vec<LocationRewrite>, Wrong> {
+        let parse =
+            |text: &String| LocationRewrite::parse(text).map_err(|why| ("location-rewrite", why));
+        self.location_rewrite.iter().map(parse).collect()
     }
 
     fn languages(&self) -> Result<Vec<String>, Wrong> {
@@ -206,7 +224,7 @@ fn kept(texts: &[String]) -> Vec<Vec<Pattern>> {
 }
 
 /// Returns the edits of the key `set` and of the corresponding key for removals.
-fn edits(set: &'static str, fields: &[String], names: &[String]) -> Result<Edits, Wrong> {
+pub fn edits(set: &'static str, fields: &[String], names: &[String]) -> Result<Edits, Wrong> {
     let remove = if set == "request-set" { "request-remove" } else { "answer-remove" };
     Edits::new(&[], names).map_err(|why| (remove, why))?;
     Edits::new(fields, names).map_err(|why| (set, why))

@@ -9,8 +9,9 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
+use proxy::rules::error_page::ErrorPage;
 use proxy::rules::request_rules::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts};
-use semantics::Pattern;
+use semantics::{Pattern, StatusPattern};
 
 use crate::config::credentials::authorization;
 use crate::config::origin_server::Server;
@@ -47,6 +48,18 @@ pub struct RuleActions {
     pub follow_redirects: u8,
     pub credentials: Option<String>,
     pub try_root: Option<PathBuf>,
+    pub error_page: Vec<String>,
+    pub error_page_for: ErrorPageFor,
+}
+
+/// The errors that pages replace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorPageFor {
+    /// Those of origin servers and of the proxy.
+    #[default]
+    All,
+    /// Those of the proxy.
+    Proxy,
 }
 
 /// The origin that a rule names.
@@ -110,7 +123,8 @@ impl RuleActions {
     /// Returns the texts that may have variables.
     pub fn texts(&self) -> impl Iterator<Item = &String> {
         let RuleActions { redirect, respond, .. } = self;
-        [redirect, respond].into_iter().flatten().chain(self.made_texts().map(|(_, text)| text))
+        let texts = [redirect, respond].into_iter().flatten().chain(&self.error_page);
+        texts.chain(self.made_texts().map(|(_, text)| text))
     }
 
     /// Returns the texts that may have variables and decide on what the origin is asked, with their
@@ -154,6 +168,13 @@ impl RuleActions {
             RuleUpstream::Site(name) => name.to_owned(),
             RuleUpstream::Servers(_) | RuleUpstream::Host => hidden_site(rule),
         }))
+    }
+
+    /// Returns the pages in place of errors. Reads their files.
+    pub fn pages(&self) -> Result<Vec<ErrorPage>, Wrong> {
+        let own_only = self.error_page_for == ErrorPageFor::Proxy;
+        let page = |text: &String| error_page(text, own_only).map_err(|why| ("error-page", why));
+        self.error_page.iter().map(page).collect()
     }
 
     fn reply(&self) -> Result<Option<Reply>, Wrong> {
@@ -243,13 +264,46 @@ fn respond(text: &str) -> Result<Reply, String> {
     let Some((status, rest)) = status(text).filter(|(status, _)| status.as_u16() >= 200) else {
         return Err(format!("expected a status and a text or @FILE (\"200 ok\"), got {text:?}"));
     };
-    if !rest.is_empty() && [204, 205, 304].contains(&status.as_u16()) {
+    if !rest.is_empty() && has_no_body(status) {
         return Err(format!("expected no text, which a {} does not have", status.as_u16()));
     }
+    let (kind, body) = text_or_file(rest, Stage::Request)?;
+    Ok(Reply::Respond(status, kind, body))
+}
+
+/// Parses `404 @404.html` or `5xx 503 sorry`: the errors, the status of the page, the page.
+fn error_page(text: &str, own_only: bool) -> Result<ErrorPage, String> {
+    let (of, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let of = of.parse::<StatusPattern>().ok().filter(|of| match of {
+        StatusPattern::Status(status) => status.as_u16() >= 400,
+        StatusPattern::Class(digit) => *digit >= 4,
+    });
+    let Some(of) = of else {
+        return Err(format!(
+            "expected the status or class of an error and a text or @FILE (\"404 @lost.html\"), \
+             got {text:?}"
+        ));
+    };
+    let (status, rest) = match status(rest.trim_start()) {
+        Some((status, rest)) => (Some(status), rest),
+        None => (None, rest.trim_start()),
+    };
+    if status.is_some_and(|status| status.as_u16() < 200 || has_no_body(status)) {
+        return Err(format!("expected a status of a response with a body, got {text:?}"));
+    }
+    let (kind, body) = text_or_file(rest, Stage::Response)?;
+    Ok(ErrorPage { of, own_only, status, kind, body })
+}
+
+fn has_no_body(status: StatusCode) -> bool {
+    [204, 205, 304].contains(&status.as_u16())
+}
+
+/// Returns a text with variables, or the contents of the file that it names, with its media type.
+fn text_or_file(text: &str, stage: Stage) -> Result<(HeaderValue, ReplyBody), String> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    let Some(file) = rest.strip_prefix('@') else {
-        let body = ReplyBody::Text(Template::parse(rest, Stage::Request)?);
-        return Ok(Reply::Respond(status, plain, body));
+    let Some(file) = text.strip_prefix('@') else {
+        return Ok((plain, ReplyBody::Text(Template::parse(text, stage)?)));
     };
     let why = |error: &dyn std::fmt::Display| format!("{file}: {error}");
     let length = fs::metadata(file).map_err(|error| why(&error))?;
@@ -258,5 +312,5 @@ fn respond(text: &str) -> Result<Reply, String> {
     }
     let bytes = fs::read(file).map_err(|error| why(&error))?;
     let kind = files::usual_type_of(Path::new(file)).parse().unwrap_or(plain);
-    Ok(Reply::Respond(status, kind, ReplyBody::File(bytes.into())))
+    Ok((kind, ReplyBody::File(bytes.into())))
 }

@@ -16,6 +16,7 @@ use proxy::observe::access_log::Format;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 use purge_stream::StreamAddress;
+use semantics::settings::stale_cases::StaleCases;
 use semantics::trusted::{TrustedField, TrustedFields};
 use semantics::{Lifetime, Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
@@ -437,6 +438,13 @@ parsed!(
     TypePattern
 );
 parsed!(StreamAddress, TrustedField);
+
+impl Take for StaleCases {
+    fn take(value: Value) -> StaleCases {
+        let names = Vec::<String>::take(value.clone());
+        StaleCases::named(names.iter().map(String::as_str)).unwrap_or_else(|| misdeclared(&value))
+    }
+}
 
 impl Take for Lifetime {
     fn take(value: Value) -> Lifetime {

@@ -22,7 +22,7 @@ mod upstream;
 pub use common::Setting;
 pub use fleet::CLASS as FLEET_CLASS;
 pub use listeners::{CERTIFICATE, LISTENER};
-pub use rules::{CONDITION, RULE};
+pub use rules::{CONDITION, RESPONSE, RULE, SUBSTITUTE};
 pub use tables::{ACCESS, SITE};
 
 use crate::config::configuration::Config;
@@ -78,6 +78,17 @@ pub fn write_all(writer: &mut impl Writer) {
          (docs/guide/rules.md).",
     );
     RULE.iter().for_each(|field| writer.key(field.key, field));
+    writer.table(
+        "rule.responses",
+        "One entry for some responses of the origin server under a rule; all that match apply \
+         (docs/guide/rules.md).",
+    );
+    RESPONSE.iter().for_each(|field| writer.key(field.key, field));
+    writer.table(
+        "rule.substitute",
+        "One text that is replaced in bodies of the origin server's responses under a rule.",
+    );
+    SUBSTITUTE.iter().for_each(|field| writer.key(field.key, field));
     writer.table("listener", "One listening address (docs/guide/running.md).");
     LISTENER.iter().for_each(|field| writer.key(field.key, field));
     writer.table("certificate", "One certificate for clients.");

@@ -35,6 +35,7 @@ use upstream::settings::tls::{Tls, TlsOptions};
 use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
 use crate::config::rule_actions::{RuleUpstream, files_of, hidden_site};
+use crate::config::rule_response::RuleResponse;
 use crate::config::sizing;
 use crate::config::upstreams::group;
 use crate::config::webroot::OpenRoots;
@@ -215,6 +216,7 @@ fn request_ids(config: &Config) -> RequestIds {
         .iter()
         .flat_map(|rule| [&rule.request_set, &rule.answer_set, &rule.client_set])
         .flatten()
+        .chain(config.rules.iter().flat_map(|rule| &rule.responses).flat_map(RuleResponse::texts))
         .chain(config.rules.iter().flat_map(|rule| rule.actions.texts()));
     let in_rules = texts.any(|text| text.contains("{request_id}"));
     RequestIds { field: config.request_id.clone(), in_rules }

@@ -4,6 +4,7 @@
 use http::HeaderName;
 use proxy::message::header_edits::Edits;
 use proxy::message::template::{Stage, Template, Variable};
+use proxy::rules::request_rules::LocationRewrite;
 
 use crate::config::configuration::Config;
 use crate::config::request_rule::RequestRule;
@@ -37,9 +38,20 @@ impl Config {
                     }
                 }
             }
-            for (key, texts) in
-                [("request-set", &rule.request_set), ("answer-set", &rule.answer_set)]
-            {
+            for text in &rule.location_rewrite {
+                let Ok(rewrite) = LocationRewrite::parse(text) else { continue };
+                let variables = rewrite.template().into_iter().flat_map(Template::variables);
+                for variable in variables.filter(|one| !is_determined(one, rule, &is_keyed)) {
+                    told.push(format!(
+                        "{called}: location-rewrite has {variable}, which is not part of the key: \
+                         a stored response would depend on who asked first (use key-headers, \
+                         key-cookies or bypass)"
+                    ));
+                }
+            }
+            let of_responses = rule.responses.iter().map(|entry| ("answer-set", &entry.answer_set));
+            let of_rule = [("request-set", &rule.request_set), ("answer-set", &rule.answer_set)];
+            for (key, texts) in of_rule.into_iter().chain(of_responses) {
                 let Ok(edits) = Edits::new(texts, &[]) else { continue };
                 // A field of the key may have any value: each value has its own response.
                 let is_free = |field: &HeaderName| key == "request-set" && is_keyed(field);
@@ -126,6 +138,10 @@ mod tests {
             (0, "request-set = ['X-A: {client_ip}']\nstore = false"),
             (0, "request-set = ['X-A: {client_ip}']\nmethods = ['POST']"),
             (0, "client-set = ['X-A: {client_ip} {outcome}']"),
+            (1, "responses = [{ types = ['a/b'], answer-set = ['X-A: {client_ip}'] }]"),
+            (0, "responses = [{ types = ['a/b'], client-set = ['X-A: {client_ip}'] }]"),
+            (0, "location-rewrite = ['http://a/ https://{host}/']"),
+            (1, "location-rewrite = ['http://a/ https://{host}/{cookie.a}/']"),
             (0, "answer-set = ['X-A: {host}{uri} {site} {rule} {capture.1}']"),
         ] {
             assert_eq!(warnings(keys), count, "{keys}");

@@ -7,6 +7,7 @@ mod listeners;
 mod location;
 mod matching;
 mod replies;
+mod responses;
 mod scope;
 mod server;
 pub mod syntax;

@@ -34,7 +34,7 @@ impl Tests {
             match all.0.iter_mut().find(|(known, _)| known == key) {
                 Some((_, old)) if old == values => {}
                 // All tests of `headers` must hold, and none of `not-…` may.
-                Some((_, old)) if key == "headers" || key.starts_with("not-") => {
+                Some((_, old)) if is_headers(key) || key.starts_with("not-") => {
                     let new: Vec<_> = values.iter().filter(|one| !old.contains(one)).collect();
                     let new: Vec<String> = new.into_iter().cloned().collect();
                     old.extend(new);
@@ -49,7 +49,7 @@ impl Tests {
     /// Returns whether no request can meet the condition: it asks for a test and its opposite.
     pub fn is_never(&self) -> bool {
         self.0.iter().any(|(key, values)| match key.as_str() {
-            "headers" => values.iter().any(|one| values.contains(&format!("!{one}"))),
+            key if is_headers(key) => values.iter().any(|one| values.contains(&format!("!{one}"))),
             key => {
                 let not = self.get(&format!("not-{key}"));
                 not.is_some_and(|not| values.iter().all(|one| not.contains(one)))
@@ -60,6 +60,28 @@ impl Tests {
     fn inline(&self) -> String {
         let all = self.0.iter().map(|(key, values)| format!("{key} = {}", list(values)));
         format!("{{ {} }}", all.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Returns whether a key has tests of fields.
+pub fn is_headers(key: &str) -> bool {
+    key == "headers" || key == RESPONSE_HEADERS
+}
+
+/// Beginning of the keys of tests of responses, which become an entry of `responses`.
+const OF_RESPONSE: &str = "responses.";
+
+/// Key of tests of a response's fields.
+pub const RESPONSE_HEADERS: &str = "responses.headers";
+
+/// Keys that an entry of `responses` may have.
+const IN_ENTRY: [&str; 7] =
+    ["ttl", "default-ttl", "store", "answer-set", "answer-remove", "client-set", "client-remove"];
+
+impl Tests {
+    /// Returns whether there are tests of responses other than of their status.
+    pub fn is_of_response(&self) -> bool {
+        self.0.iter().any(|(key, _)| key.starts_with(OF_RESPONSE))
     }
 }
 
@@ -74,6 +96,8 @@ pub struct RuleDraft {
     /// Keys and their values as TOML.
     pub keys: Vec<(String, String)>,
     lists: Vec<(String, Vec<String>)>,
+    /// Entries of `responses`: conditions as TOML, and fields for clients.
+    entries: Vec<(String, Vec<String>)>,
 }
 
 impl RuleDraft {
@@ -100,13 +124,47 @@ impl RuleDraft {
         }
     }
 
+    /// Sets a field for clients of the responses that meet conditions, written as TOML.
+    pub fn client_set_if(&mut self, conditions: &str, field: &str) {
+        match self.entries.iter_mut().find(|(known, _)| known == conditions) {
+            Some((_, fields)) => fields.push(field.to_owned()),
+            None => self.entries.push((conditions.to_owned(), vec![field.to_owned()])),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.lists.is_empty()
+        self.keys.is_empty() && self.lists.is_empty() && self.entries.is_empty()
     }
 
     pub fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|(known, _)| known == key)
             || self.lists.iter().any(|(known, _)| known == key)
+    }
+
+    /// Returns whether an entry of `responses` can have all keys.
+    pub fn fits_entry(&self) -> bool {
+        let keys =
+            self.keys.iter().map(|(key, _)| key).chain(self.lists.iter().map(|(key, _)| key));
+        keys.into_iter().all(|key| key == "statuses" || IN_ENTRY.contains(&key.as_str()))
+    }
+
+    /// Moves the keys into an entry of `responses` with the tests of responses in `when`, and these
+    /// statuses.
+    pub fn make_entry(&mut self, when: &Tests, statuses: Option<&Vec<String>>) {
+        let mut parts: Vec<String> =
+            statuses.iter().map(|statuses| format!("statuses = {}", list(statuses))).collect();
+        for (key, values) in &when.0 {
+            match key.strip_prefix(OF_RESPONSE) {
+                Some("headers") => parts.push(format!("headers = {}", list(values))),
+                Some(key) => parts.push(format!("{key} = {}", values.join(""))),
+                None => {}
+            }
+        }
+        let lists = self.lists.drain(..).map(|(key, values)| (key, list(&values)));
+        let all: Vec<(String, String)> = self.keys.drain(..).chain(lists).collect();
+        let all = all.into_iter().filter(|(key, _)| key != "statuses");
+        parts.extend(all.map(|(key, value)| format!("{key} = {value}")));
+        self.set("responses", format!("[{{ {} }}]", parts.join(", ")));
     }
 
     /// Adds the rule to the output.
@@ -131,6 +189,13 @@ impl RuleDraft {
         }
         self.keys.into_iter().for_each(|(key, value)| table.set(&key, value));
         self.lists.iter().for_each(|(key, values)| table.set(key, list(values)));
+        let entry = |(conditions, fields): &(String, Vec<String>)| {
+            format!("{{ {conditions}, client-set = {} }}", list(fields))
+        };
+        if !self.entries.is_empty() {
+            let all: Vec<String> = self.entries.iter().map(entry).collect();
+            table.set("responses", format!("[{}]", all.join(", ")));
+        }
         out.push(table);
     }
 }

@@ -397,3 +397,76 @@ fn random_words_never_panic() {
         }
     }
 }
+
+#[test]
+fn nginx_responses_are_changed() {
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m inactive=1h;
+        server { server_name a.test; root /srv;
+        location / { proxy_pass http://app:8080; proxy_set_header Host $host; proxy_cache z;
+          proxy_redirect http://app:8080/ $scheme://$host/; proxy_intercept_errors on;
+          error_page 404 =200 /lost.html; error_page 502 504 /50x.html;
+          sub_filter 'http://app' 'https://$host'; sub_filter_once off; sub_filter_types text/css;
+          proxy_cache_use_stale error http_404 http_503; }
+        location = /50x.html { root /pages; } }",
+    );
+    assert_eq!(losses, ["9: root"], "{toml}");
+    let rule = table(&toml, "\"a.test /\"");
+    for line in [
+        "location-rewrite = [\"http://app:8080/ {scheme}://{host}/\"]",
+        "error-page = [\"404 200 @/srv/lost.html\", \"502 @/pages/50x.html\", \
+         \"504 @/pages/50x.html\"]",
+        "substitute = [{ from = \"http://app\", to = \"https://{host}\" }]",
+        "substitute-ignore-case = true",
+        "substitute-types = [\"text/css\", \"text/html\"]",
+        "stale-if = [\"unreachable\", \"404\", \"503\"]",
+        "stale-if-error = \"1h\"",
+    ] {
+        assert!(rule.contains(line), "{line}: {rule}");
+    }
+    let (toml, losses) = nginx(
+        "server { location /a/ { proxy_pass http://app/b/; error_page 404 @lost;
+        sub_filter a $remote_addr; } }",
+    );
+    assert_eq!(losses.len(), 2, "{losses:?}");
+    assert!(toml.contains("location-rewrite = [\"http://app/b/ /a/\"]"), "{toml}");
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m;
+        map $sent_http_content_type $expires { default off; text/html epoch; ~image/ max; }
+        server { location / { proxy_pass http://app; proxy_set_header Host $host; proxy_cache z;
+          expires $expires; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new(), "{toml}");
+    let html =
+        "headers = [\"Content-Type: text/html\"], client-set = [\"Cache-Control: no-cache\"] }";
+    let image =
+        "[\"Content-Type: *image/*\"], client-set = [\"Cache-Control: max-age=315360000\"] }";
+    assert!(toml.contains(html) && toml.contains(image), "{toml}");
+}
+
+#[test]
+fn vcl_conditions_on_responses_become_entries() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.1;
+        backend b { .host = \"10.0.0.1\"; }
+        sub vcl_backend_response {
+          if (beresp.http.Content-Type ~ \"^image/\") { set beresp.ttl = 1d; }
+          if (std.integer(beresp.http.Content-Length, 0) > 1000) { set beresp.uncacheable = true; }
+          if (!beresp.http.X-Cache && beresp.status == 404) { unset beresp.http.Set-Cookie; }
+          set beresp.http.X-Last = \"1\";
+        }
+        sub vcl_backend_error { synthetic(\"Sorry\"); return (deliver); }",
+    );
+    assert_eq!(losses, Vec::<String>::new(), "{toml}");
+    for line in [
+        "headers = [\"content-type: image/*\"], ttl = \"1d\" }]",
+        "responses = [{ larger-than = \"1000\", store = false }]",
+        "responses = [{ statuses = [\"404\"], headers = [\"!X-Cache\"], \
+         answer-remove = [\"Set-Cookie\"] }]",
+        "responses = [{ answer-set = [\"X-Last: 1\"] }]",
+        "error-page = [\"5xx Sorry\"]",
+    ] {
+        assert!(toml.contains(line), "{line}: {toml}");
+    }
+}

@@ -13,6 +13,7 @@ mod walk;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::vcl::backends::Backends;
@@ -57,8 +58,18 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     ] {
         walk.run(name, kind, &mut out);
     }
+    if let Some(statements) = subs.get("vcl_backend_error") {
+        error_page(statements, &mut out);
+    }
     for (name, statements) in &subs {
-        let is_known = ["vcl_recv", "vcl_hash", "vcl_backend_response", "vcl_deliver", "vcl_init"];
+        let is_known = [
+            "vcl_backend_error",
+            "vcl_recv",
+            "vcl_hash",
+            "vcl_backend_response",
+            "vcl_deliver",
+            "vcl_init",
+        ];
         if name.starts_with("vcl_") && !is_known.contains(name) {
             for one in statements.iter().filter(|one| one.word(0) != "return") {
                 out.lose(&one.at(), name, "this subroutine has no equivalent");
@@ -66,6 +77,30 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
         }
     }
     Ok(out)
+}
+
+/// Writes the page of `vcl_backend_error`, if it is one text for all errors.
+fn error_page(statements: &[&Statement], out: &mut Output) {
+    for one in statements.iter().filter(|one| one.word(0) != "return") {
+        let words: Vec<&str> = one.tokens.iter().map(|token| token.text.as_str()).collect();
+        match words[..] {
+            // A status or a file's name would begin so.
+            ["synthetic", "(", page, ")"]
+                if !page.starts_with(|c: char| c == '@' || c.is_ascii_digit()) =>
+            {
+                if page.trim_start().starts_with('<') {
+                    out.lose(&one.at(), "synthetic", "the page is sent as text/plain");
+                }
+                let mut rule = RuleDraft::new("vcl_backend_error", &Tests::default());
+                rule.continues = true;
+                rule.add("error-page", format!("5xx {}", escaped(page)));
+                rule.set("error-page-for", text("proxy"));
+                rule.push(out);
+            }
+            ["set", "beresp.http.Content-Type", ..] => {}
+            _ => out.lose(&one.at(), "vcl_backend_error", "only a text has an equivalent"),
+        }
+    }
 }
 
 /// Writes what Varnish does without being told.

@@ -100,6 +100,39 @@ fn edits_for_clients_do_not_reach_other_nodes() {
 }
 
 #[test]
+fn nodes_follow_the_decision_of_the_node_that_fetched() {
+    let origin = Origin::start();
+    let rule = "
+        [[fleet.class]]
+        name = 'rest'
+        copies = 'inclusive'
+        [[rule]]
+        name = 'all'
+        responses = [
+            { headers = ['X-Private'], store = false, answer-remove = ['X-Private'] },
+            { headers = ['X-Mark'], answer-remove = ['X-Mark'], client-set = ['X-Seen: yes'] },
+        ]
+    ";
+    let nodes = Fleet::of(2, &origin).each(|setup, _| setup.config(rule)).start();
+    let mut from_peer = 0;
+    for number in 0..8 {
+        let private = format!("/{number}?h=x-private:1");
+        let marked = format!("/{number}?h=x-mark:1");
+        for node in [0, 1, 0, 1] {
+            let reply = fetch(&nodes[node], &private);
+            assert_eq!(reply.field("x-private"), None, "{:?}", reply.head);
+            let reply = fetch(&nodes[node], &marked);
+            from_peer += u64::from(reply.outcome() == "HIT_PEER");
+            assert_eq!(reply.field("x-mark"), None, "{:?}", reply.head);
+            assert!(reply.field("x-seen").is_some(), "{:?}", reply.head);
+            assert_eq!(reply.field("larder-rule"), None, "{:?}", reply.head);
+        }
+        assert_eq!((origin.fetches(&private), origin.fetches(&marked)), (4, 1), "{number}");
+    }
+    assert!(from_peer > 0);
+}
+
+#[test]
 fn one_call_purges_at_all_nodes() {
     let origin = Origin::start();
     let nodes = Fleet::of(3, &origin).start();

@@ -62,6 +62,7 @@ fn a_request_is_explained() {
         default-ttl = '1h'
         answer-set = ['X-Edited: yes']
         max-ttl = '50s'
+        responses = [{ larger-than = '1G', store = false }, { types = ['image/*'], ttl = '9s' }]
     ";
     let larder = Setup::reverse(&format!("http://{}", origin.address())).config(rules).start();
     let base = format!("http://{}", larder.address());
@@ -89,7 +90,8 @@ fn a_request_is_explained() {
     let asked = explain(&larder, &format!("url={page}&ask=true"));
     let told = json!({
         "from": "origin", "status": 200, "stored": true, "why": null, "lifetime": 50,
-        "lifetime_from": "max-ttl of pages", "not_applied": null, "vary": ["accept-language"],
+        "lifetime_from": "max-ttl of pages", "not_applied": null, "responses": [],
+        "vary": ["accept-language"],
     });
     assert_eq!(asked["answer"], told, "{asked}");
     let given = format!("url={page}&answer=Cache-Control:private&status=404");
@@ -100,6 +102,10 @@ fn a_request_is_explained() {
     );
     let not_applied = "default-ttl and the edits do not apply to 404";
     assert_eq!(given["answer"]["not_applied"], not_applied, "{given}");
+
+    let image = explain(&larder, &format!("url={page}&answer=Content-Type:image/png"));
+    let answer = &image["answer"];
+    assert_eq!((&answer["responses"], &answer["lifetime"]), (&json!([2]), &json!(9)), "{image}");
 
     let (status, said) = in_lines(&larder, &format!("{base}{target}"));
     assert!(status.success(), "{said}");
@@ -116,4 +122,21 @@ fn a_request_is_explained() {
 
     let past = explain(&larder, &format!("url={}", percent(&format!("{base}/account/x"))));
     assert_eq!((&past["rule"], &past["past_the_cache"]), (&json!("no account"), &json!("rule")));
+}
+
+#[test]
+fn a_body_that_turns_out_too_large_is_not_stored() {
+    let origin = Origin::start();
+    let rule = "[[rule]]\nresponses = [{ larger-than = '10K', store = false }]\n";
+    let larder = Setup::forward().config(rule).start();
+    for (target, fetches) in [
+        ("/x?how=chunked&size=50000&cc=max-age=100", 2),
+        ("/x?how=chunked&size=5000&cc=max-age=100", 1),
+        ("/x?size=50000&cc=max-age=100", 2),
+    ] {
+        for _ in 0..2 {
+            larder.get(&origin.url(target)).verify(target);
+        }
+        assert_eq!(origin.fetches(target), fetches, "{target}");
+    }
 }

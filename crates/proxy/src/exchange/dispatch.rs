@@ -53,8 +53,9 @@ use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::response::{error_response, pass_through, reply};
+use crate::response::{error_response, page, pass_through, reply};
 use crate::rules::access::{Denial, Query, Verdict};
+use crate::rules::request_rules::DECISION;
 use crate::services::Services;
 
 /// A response, or the future that makes it.
@@ -250,6 +251,9 @@ fn at_once(
     let asked = route_input(context, false, store.is_some());
     let (transaction, route) = match (asked.past_cache(), store) {
         (None, Some(store)) => match cached::answer(context, &store, transaction) {
+            Ok(response) if response.body().may_get_page() => {
+                return Ok(finished(context, response));
+            }
             Ok(response) => return Ok(response),
             Err(transaction) => (transaction, asked.route(|| context.primary_key())),
         },
@@ -321,13 +325,21 @@ fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientRes
         rule.unfold_vary(response.headers_mut());
     }
     purge::hide_tags(&context.options, &mut response);
-    if context.client_edits().is_none() || response.body().has_stored_fields() {
+    if context.client_edits().is_some_and(|edits| edits.has_pages()) {
+        response = page::in_place_of(context, response);
+    }
+    if response.body().has_stored_fields() {
+        return response;
+    }
+    let decision = response.headers_mut().remove(DECISION);
+    if context.client_edits().is_none() {
         return response;
     }
     let age = response.headers().get(header::AGE).and_then(|age| age.to_str().ok()?.parse().ok());
     let outcome = response.body().outcome().unwrap_or(Outcome::Tunnel);
     let values = ResponseValues { status: response.status(), outcome, age };
-    if let Some(edits) = context.filled_edits(values) {
+    let decision = || decision.as_ref().map(HeaderValue::as_bytes);
+    if let Some(edits) = context.filled_edits(values, decision) {
         edits.apply(response.headers_mut());
     }
     response

@@ -56,7 +56,7 @@ use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
-use crate::rules::request_rules::{Reply, Rule};
+use crate::rules::request_rules::{Reply, Rule, Settled};
 use crate::services::Services;
 
 /// A request to explain.
@@ -482,7 +482,8 @@ impl ExplainedRequest<'_> {
             Some((status, headers)) => {
                 let mut headers = headers.clone();
                 if let Some(rule) = &self.rule {
-                    rule.settle(self.target.path, *status, &mut headers, requested);
+                    let of = Settled { status: *status, confirms: *status, confirmed: None };
+                    rule.settle(self.target.path, of, &mut headers, requested);
                 }
                 ("given", *status, headers)
             }
@@ -513,7 +514,9 @@ impl ExplainedRequest<'_> {
             None => return Ok(Value::Null),
         };
         let times = ExchangeTimes { requested, received: services.clock.time() };
-        let settings = self.settings();
+        let decided = self.rule.as_ref().and_then(|rule| rule.decided(status, &headers));
+        let decided = decided.filter(|_| self.target.site.vouched().is_none());
+        let settings = decided.as_ref().map_or(self.settings(), |rule| &rule.settings);
         let class = self.facts.class;
         let facts = RequestFacts { class, ..self.facts.of_get() };
         let judged = storability::judge(&facts, status, &headers, times, settings);
@@ -540,8 +543,16 @@ impl ExplainedRequest<'_> {
             "lifetime": freshness.lifetime.get(),
             "lifetime_from": set.unwrap_or_else(|| basis(freshness.basis).to_owned()),
             "not_applied": self.not_applied(status, &headers, &inapplicable),
+            "responses": self.entries(&headers),
             "vary": vary,
         }))
+    }
+
+    /// Lists the entries of the rule's `responses` that apply to a response with these fields, by
+    /// number from 1.
+    fn entries(&self, headers: &HeaderMap) -> Vec<usize> {
+        let responses = self.rule.as_ref().and_then(|rule| rule.responses.as_ref());
+        responses.map_or_else(Vec::new, |responses| responses.numbers(headers))
     }
 
     /// Lists the rule's lifetimes (`names`) and edits that do not apply to a response because of

@@ -176,6 +176,7 @@ impl FetchTask {
         times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
+        self.upstream_request.follow(response.status(), response.headers());
         let group = response.extensions().get::<Group>();
         self.group = group.map(|group| named_group(&self.primary, group));
         if self.ranged && is_about_the_range(response.status()) {
@@ -223,6 +224,10 @@ impl FetchTask {
         }
         if let Some(stale) = &validated {
             self.upstream_request.confirms = stale.head.packed().status();
+            if self.upstream_request.rule.as_ref().is_some_and(|rule| rule.responses.is_some()) {
+                let fields = stale.head.stored().headers().clone();
+                self.upstream_request.confirmed = Some(fields);
+            }
             if let Some(version) = stale.head.stored().headers().get(VERSION)
                 && self.upstream_request.to.voucher().is_some()
             {
@@ -241,6 +246,7 @@ impl FetchTask {
         let answer = match first {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
                 let times = ExchangeTimes { requested, received: clock.time() };
+                self.upstream_request.follow(response.status(), response.headers());
                 let question = ValidationRequest { validated, others, for_client: asks_for_client };
                 if Box::pin(self.not_modified(question, response, times, fill_guard)).await {
                     return;
@@ -370,7 +376,8 @@ impl FetchTask {
                 if !self.fallback.covers(status) {
                     self.remember_hit_for_miss(why);
                 }
-                let is_for_all = why != HitForMiss::Personal && !reuse::is_error(status);
+                let is_error = reuse::is_error(status) || self.fallback.covers(status);
+                let is_for_all = why != HitForMiss::Personal && !is_error;
                 if self.stale.is_some() && is_for_all {
                     // The stored response is no longer the one that the origin sends.
                     self.store.remove(&self.key).await;
@@ -573,11 +580,7 @@ impl FetchTask {
 
     /// Returns whether the operator's rule excludes an object of `length` bytes from the store.
     pub fn is_too_large(&self, length: u64) -> bool {
-        self.upstream_request
-            .rule
-            .as_ref()
-            .and_then(|rule| rule.store_max)
-            .is_some_and(|max| length > max)
+        self.upstream_request.store_max().is_some_and(|max| length > max)
     }
 
     /// Returns hints for the store about an object whose body has not arrived.
@@ -602,9 +605,8 @@ impl FetchTask {
     ) -> (End, Event) {
         let Services { leases, clock, .. } = &*self.services;
         let fill = &self.fill;
-        let store_max = self.upstream_request.rule.as_ref().and_then(|rule| rule.store_max);
         let mut pump = Pump::new(leases, *clock, &self.options.fill, fill, (&mut *sink, 0))
-            .with_store_max(store_max);
+            .with_store_max(self.upstream_request.store_max());
         let is_wanted = |unwatched: ReaderlessProgress| {
             let ReaderlessProgress { carried, since, is_stored } = unwatched;
             is_stored && self.worth_finishing(carried, since, length)

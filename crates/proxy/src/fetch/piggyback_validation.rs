@@ -152,6 +152,7 @@ struct NeighbourValidation {
     /// Fields by which the origin would select a variant.
     request: HeaderMap,
     facts: RequestFacts,
+    fallback: Fallback,
 }
 
 impl NeighbourValidation {
@@ -213,14 +214,32 @@ impl NeighbourValidation {
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);
         upstream_request.follow_redirects(options, head, &target, &facts);
-        Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
+        let fallback = Fallback::on(settings.stale_if);
+        Some(NeighbourValidation {
+            fallback,
+            key,
+            primary,
+            marker,
+            stored,
+            upstream_request,
+            request,
+            facts,
+        })
     }
 
     /// Begins the fill. Returns `None` if another request fetches the object, its response could
     /// recently not be shared, or the window budget is full.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
-        let NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts } =
-            self;
+        let NeighbourValidation {
+            fallback,
+            key,
+            primary,
+            marker,
+            stored,
+            upstream_request,
+            request,
+            facts,
+        } = self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
         if shared.fill_budget.is_full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some()
         {
@@ -241,7 +260,7 @@ impl NeighbourValidation {
             facts,
             request,
             stale: Some(stored),
-            fallback: Fallback { on_error: true, on_unreachable: true },
+            fallback,
             ranged: false,
             asks_for_client: false,
             joinable: true,

@@ -21,6 +21,7 @@ use crate::object::object_writer::{Judge, RefreshResult};
 use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
+use crate::rules::request_rules::DECISION;
 
 /// Size in bytes above which a body is sent but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
@@ -63,7 +64,7 @@ impl FetchTask {
     /// Returns the other variant that a 304 names, if it is still stored, and its head updated with
     /// the 304.
     pub(crate) async fn selected(
-        &self,
+        &mut self,
         others: &[Variant],
         response: &Response<OriginBody>,
         times: ExchangeTimes,
@@ -89,6 +90,9 @@ impl FetchTask {
         if !merge::confirms(old, &headers, times) {
             return None;
         }
+        // The decision on the variant stands.
+        headers.remove(DECISION);
+        self.upstream_request.follow(old.status(), old.headers());
         let settings = self.upstream_request.settings(&self.options);
         let head = merge::freshen(self.facts.target, old, &headers, times, settings);
         let head = head.spelled(old.spellings().joined(response.body().spellings()));

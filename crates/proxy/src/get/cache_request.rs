@@ -546,7 +546,7 @@ impl CacheRequest<'_> {
         let to_validate = ToValidate {
             stored: stored.clone(),
             age: Seconds::ZERO,
-            fallback: Fallback { on_error: true, on_unreachable: true },
+            fallback: Fallback::on(self.context.settings().stale_if),
             why: Fwd::Stale,
         };
         let place = (stored.key.clone(), stored.marker.clone());
@@ -576,7 +576,9 @@ impl CacheRequest<'_> {
         // A stored GET response serves GET and HEAD; a HEAD would bring no body.
         upstream_request.method = Method::GET;
         // An object stored whole is validated and refetched as a whole.
-        let ranged = is_ranged(&self.context.facts)
+        let has_same_bytes = context.rule.as_ref().is_none_or(|rule| rule.substitution.is_none());
+        let ranged = has_same_bytes
+            && is_ranged(&self.context.facts)
             && to_validate.is_none_or(|to_validate| to_validate.stored.sparse.is_some());
         Box::new(FetchTask {
             services: context.services.clone(),

@@ -116,7 +116,8 @@ fn judge(
     response: &Response<OriginBody>,
     times: ExchangeTimes,
 ) -> Result<(), HitForMiss> {
-    let (facts, settings) = (context.facts.of_get(), context.settings());
+    let facts = context.facts.of_get();
+    let settings = &*context.settings_for(response.status(), response.headers());
     let judge = Judge { facts: &facts, times, settings };
     judge.permits(response.status(), response.headers()).map_err(|why| HitForMiss::of(why, &facts))
 }

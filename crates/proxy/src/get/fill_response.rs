@@ -128,7 +128,7 @@ impl FillResponder<'_> {
             return NextAction::Retry(transaction);
         }
         if let Some(to_validate) = &self.to_validate
-            && to_validate.fallback.on_unreachable
+            && to_validate.fallback.covers_failure(failed.status)
             && failed.denied.is_none()
         {
             match self.stale(to_validate, Stale::Unreachable, None, transaction).await {

@@ -118,7 +118,7 @@ impl CacheRequest<'_> {
         let asked = pass_through::ask(context, &mut transaction, None, asking).await;
         if let Some(ToValidate { stored, age, fallback, why }) = &to_validate {
             let stale = match &asked {
-                Err(Failure::Failed(..)) if fallback.on_unreachable => {
+                Err(failure @ Failure::Failed(..)) if fallback.covers_failure(failure.status()) => {
                     Some((Stale::Unreachable, None))
                 }
                 Ok(response) if fallback.covers(response.status()) => {
@@ -163,7 +163,12 @@ impl CacheRequest<'_> {
         told: &HeadResponse<'_>,
         stored: &StoredResponse,
     ) -> Option<StoredHead> {
-        let settings = self.context.settings();
+        // The decision on the stored response stands if a 304 confirms it.
+        let decided = match told.status {
+            StatusCode::NOT_MODIFIED => stored.head.stored().headers(),
+            _ => &told.headers,
+        };
+        let settings = &*self.context.settings_for(StatusCode::OK, decided);
         if stored.is_of_head() {
             let kept = self.keep_head(told, &stored.key, stored.marker.as_ref()).await;
             if kept.is_none() && told.status != StatusCode::NOT_MODIFIED {
@@ -201,8 +206,9 @@ impl CacheRequest<'_> {
         key: &Key,
         marker: Option<&VaryMarker>,
     ) -> Option<StoredHead> {
-        let (context, settings) = (self.context, self.context.settings());
+        let context = self.context;
         let HeadResponse { status, headers, spellings, times, .. } = told;
+        let settings = &*context.settings_for(*status, headers);
         let judge = Judge { facts: &context.facts.of_get(), times: *times, settings };
         judge.permits(*status, headers).ok()?;
         let head =

@@ -133,7 +133,7 @@ impl<'a> PlanInput<'a> {
             Reuse::Fresh { age } => Plan::Serve { age, stale: None },
             // A background fetch would not replace it, because a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if packed.is(HeadOnly) => {
-                let fallback = Fallback { on_error: true, on_unreachable: true };
+                let fallback = Fallback::on(self.settings.stale_if);
                 self.validate(age, Cause::Expired, fallback)
             }
             Reuse::Stale { age, permit } => Plan::Serve { age, stale: Some(permit) },

@@ -16,7 +16,7 @@ use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
 use crate::fill::registry::JoinResult;
-use crate::fill::state::{FillStage, Reader};
+use crate::fill::state::{Failed, FillStage, Reader};
 use crate::get::cache_request::{CacheRequest, NextAction};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
@@ -64,9 +64,11 @@ impl CacheRequest<'_> {
             // A fetch without a response leaves the other fetches, unless a stale response may
             // replace it.
             let may_be_stale = responder.to_validate.as_ref();
-            let may_be_stale = may_be_stale.is_some_and(|stale| stale.fallback.on_unreachable);
+            let may_be_stale = |failed: &Failed| {
+                may_be_stale.is_some_and(|stale| stale.fallback.covers_failure(failed.status))
+            };
             let is_void = match stage {
-                FillStage::Failed(_) => !may_be_stale,
+                FillStage::Failed(ref failed) => !may_be_stale(failed),
                 FillStage::Absent(_) => true,
                 _ => false,
             };

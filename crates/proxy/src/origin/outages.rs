@@ -162,7 +162,7 @@ impl Outages {
         let found = [scope.origin, scope.key].into_iter().find_map(|hash| {
             let outage = known.get_mut(&hash)?;
             let is_permitted = match outage.status {
-                None => fallback.on_unreachable,
+                None => fallback.covers_failure(StatusCode::BAD_GATEWAY),
                 Some(status) => fallback.covers(status),
             };
             if !is_permitted || !outage.is_current(now) {
@@ -280,11 +280,14 @@ mod tests {
     use crate::message::scheme::Scheme;
     use upstream::servers::group::{Group, GroupOptions};
 
+    use semantics::settings::stale_cases::StaleCases;
+
     use super::*;
     use crate::origin::site::{Front, Site};
 
     const HOLD: Duration = Duration::from_secs(10);
-    const ALL: Fallback = Fallback { on_error: true, on_unreachable: true };
+    const ALL: Fallback =
+        Fallback { on_error: true, on_unreachable: true, cases: StaleCases::USUAL };
 
     fn failure(reason: Error) -> Failure {
         Failure::Failed(reason, String::new())
@@ -415,7 +418,7 @@ mod tests {
     fn responses_that_must_not_be_stale_are_fetched() {
         let outages = Outages::new();
         let page = outages.failure_scope(1, b"1");
-        let unreachable = Fallback { on_error: false, on_unreachable: true };
+        let unreachable = Fallback { on_error: false, ..ALL };
         let look = |fallback, now| outages.known_failure(page, fallback, true, now);
         outages.answered(&attempt(page, 0), Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);
         assert_eq!(look(unreachable, 20), None);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use compression::Coding;
 use fleet::lookup::{Asked, Reach, Request};
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 use http1::RequestHead;
 use net::address;
 use semantics::cache_key;
@@ -265,6 +265,16 @@ impl RequestContext {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
+    /// Returns the caching settings for a response with this head.
+    pub fn settings_for(&self, status: StatusCode, fields: &HeaderMap) -> Cow<'_, Settings> {
+        if self.site().vouched().is_none()
+            && let Some(rule) = self.rule.as_ref().and_then(|rule| rule.decided(status, fields))
+        {
+            return Cow::Owned(rule.settings);
+        }
+        Cow::Borrowed(self.settings())
+    }
+
     /// Makes the fields of a response those of an origin server if the origin vouches for it. Such
     /// an origin is this program, so no hop passed the response on and it has no age. The server
     /// side adds a `Date` when the head is sent.
@@ -449,8 +459,18 @@ impl RequestContext {
     }
 
     /// Returns the edits of a response for the client, with the values of their variables.
-    pub fn filled_edits(&self, response: ResponseValues) -> Option<FilledEdits> {
+    /// `decision` returns the value of [`DECISION`](crate::rules::request_rules::DECISION) in the response.
+    pub fn filled_edits<'d>(
+        &self,
+        response: ResponseValues,
+        decision: impl FnOnce() -> Option<&'d [u8]>,
+    ) -> Option<FilledEdits> {
         let edits = self.client_edits()?;
+        let responses = self.rule.as_ref().and_then(|rule| rule.responses.as_ref());
+        let decided = responses
+            .filter(|responses| responses.edit_for_clients())
+            .and_then(|responses| responses.client_edits(decision()?, Some(edits)));
+        let edits = decided.as_ref().unwrap_or(edits);
         Some(edits.fill(&RequestValues { response: Some(response), ..self.values() }))
     }
 

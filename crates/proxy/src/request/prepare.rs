@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::message::framing;
 use crate::message::header_edits::set_filled;
 use crate::message::scheme::Scheme;
+use http::header::{self, HeaderValue};
 use http1::RequestHead;
-use semantics::Identity;
+use semantics::{EditFields as _, Identity};
 use upstream::message::upgrade;
 
 use crate::options::Options;
@@ -70,20 +71,31 @@ pub(crate) fn prepare(
         voucher.tidy(&mut head.fields);
     }
     let negotiated = Negotiated::of(head, place.site(&options.front), options, rule.as_deref());
+    if rule.as_ref().is_some_and(|rule| rule.substitution.is_some()) {
+        // Texts can be found only without a coding.
+        head.fields.set_line(&header::ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
+    }
     Ok(Prepared { target: place, rule, identity, negotiated })
 }
 
 /// Returns the rule with the values of the variables in its edits of the origin's response.
 pub(crate) fn with_values(rule: &Arc<Rule>, values: &RequestValues<'_>) -> Arc<Rule> {
     let filled: Vec<_> = rule.answer.iter().map(|answer| answer.edits.fill(values)).collect();
-    if filled.iter().all(Option::is_none) {
+    let responses = rule.responses.as_ref().and_then(|responses| responses.fill(values));
+    let substitution = rule.substitution.as_ref().and_then(|of| of.fill(values));
+    let is_fixed = filled.iter().all(Option::is_none) && rule.locations.is_empty();
+    if is_fixed && responses.is_none() && substitution.is_none() {
         return rule.clone();
     }
     let answers = rule.answer.iter().zip(filled).map(|(answer, edits)| AnswerEdits {
         edits: edits.unwrap_or_else(|| answer.edits.clone()),
         ..answer.clone()
     });
-    Arc::new(Rule { answer: answers.collect(), ..Rule::clone(rule) })
+    let responses = responses.or_else(|| rule.responses.clone());
+    let locations = rule.locations.iter().map(|rewrite| rewrite.fill(values)).collect();
+    let substitution = substitution.or_else(|| rule.substitution.clone());
+    let answer = answers.collect();
+    Arc::new(Rule { answer, responses, locations, substitution, ..Rule::clone(rule) })
 }
 
 /// Finds the operator's rule for a request.

@@ -7,12 +7,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
+use crate::body::substituted_body::SubstitutedBody;
 use crate::message::framing;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use http1::RequestHead;
 use net::address;
+use semantics::compressed;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
 use semantics::{
@@ -49,7 +53,9 @@ use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
-use crate::rules::request_rules::{Actions, DECIDED_BY, KEY_COOKIES, Rule, RuleFacts};
+use crate::rules::request_rules::{
+    Actions, DECIDED_BY, DECISION, KEY_COOKIES, Rule, RuleFacts, Settled,
+};
 use crate::services::Services;
 
 /// Approximate maximum number of fields that are added to a request.
@@ -88,6 +94,10 @@ pub(crate) struct UpstreamRequest {
     pub reuse_only: bool,
     /// Status of the stored response that a 304 confirms; 200 for the client's own conditions.
     pub confirms: StatusCode,
+    /// Fields of that response, if the rule has entries for responses.
+    pub confirmed: Option<HeaderMap>,
+    /// The rule with the settings that the response has decided on.
+    decided: Option<Arc<Rule>>,
     /// Origin connection that belongs to the client's connection.
     pub pinned: Option<Weak<PinnedConnection>>,
     /// The caching settings, if the origin vouches for its responses.
@@ -186,6 +196,8 @@ impl UpstreamRequest {
             upgrade: None,
             reuse_only: false,
             confirms: StatusCode::OK,
+            confirmed: None,
+            decided: None,
             pinned: None,
             vouched: target.site.vouched().cloned(),
             asked_path: None,
@@ -204,6 +216,11 @@ impl UpstreamRequest {
         options: &Options,
     ) {
         let Some(rule) = rule else { return };
+        if rule.substitution.is_some() {
+            // A part of a body would have other bytes than the whole.
+            self.headers.remove(header::RANGE);
+            self.headers.remove(header::IF_RANGE);
+        }
         if rule.rewrites_query(&self.method)
             && self.upgrade.is_none()
             && let Some(url) = target.url(&options.upstream)
@@ -407,15 +424,60 @@ impl UpstreamRequest {
             );
         }
         let is_settled = response.extensions().get::<FromPeer>().is_some();
+        if !is_settled {
+            // Only nodes of this fleet have decided on a response.
+            response.headers_mut().remove(DECISION);
+        }
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
-            let status = if status == StatusCode::NOT_MODIFIED { self.confirms } else { status };
             let path = self.asked_path.as_deref().unwrap_or(self.uri.path());
-            rule.settle(path, status, response.headers_mut(), received);
+            let of = self.settled(status);
+            rule.settle(path, of, response.headers_mut(), received);
+            self.substitute(services, &mut response);
             if let Some(max) = rule.answer_max {
                 self.limit(services, &mut response, length, max)?;
             }
         }
         Ok(response)
+    }
+
+    /// Replaces texts in the body of a response, if the rule says so.
+    fn substitute(&self, services: &Services, response: &mut Response<OriginBody>) {
+        let Some(of) = self.rule.as_ref().and_then(|rule| rule.substitution.as_ref()) else {
+            return;
+        };
+        if !of.applies(response.status(), response.headers()) {
+            return;
+        }
+        compressed::describe_changed(response.headers_mut());
+        if self.method == Method::HEAD {
+            return;
+        }
+        let silence = services.options().upstream.body_timeout;
+        let spellings = response.body().spellings().clone();
+        let source = std::mem::replace(response.body_mut(), OriginBody::whole(Bytes::new()));
+        let body = SubstitutedBody::new(source, of.begin());
+        *response.body_mut() = OriginBody::stream(body, silence).spelled(spellings);
+    }
+
+    fn settled(&self, status: StatusCode) -> Settled<'_> {
+        let confirmed = self.confirmed.as_ref().filter(|_| status == StatusCode::NOT_MODIFIED);
+        Settled { status, confirms: self.confirms, confirmed }
+    }
+
+    /// Takes over the settings that a response with this head decides on, for
+    /// [`UpstreamRequest::settings`].
+    pub fn follow(&mut self, status: StatusCode, fields: &HeaderMap) {
+        let of = self.settled(status);
+        let status = of.status();
+        // Another node's 304 says nothing of the decision, which stands.
+        let fields = of.confirmed.filter(|_| !fields.contains_key(DECISION)).unwrap_or(fields);
+        self.decided =
+            self.rule.as_ref().and_then(|rule| rule.decided(status, fields)).map(Arc::new);
+    }
+
+    /// Returns the maximum size in bytes of a response to store, if a rule states one.
+    pub fn store_max(&self) -> Option<u64> {
+        self.decided.as_ref().or(self.rule.as_ref())?.store_max
     }
 
     /// Refuses a response that announces more bytes than the rule permits. Cuts one without a
@@ -456,7 +518,8 @@ impl UpstreamRequest {
         if let Some(settings) = &self.vouched {
             return settings;
         }
-        self.rule.as_ref().map_or(&options.semantics, |rule| &rule.settings)
+        let rule = self.decided.as_ref().or(self.rule.as_ref());
+        rule.map_or(&options.semantics, |rule| &rule.settings)
     }
 
     async fn ask(

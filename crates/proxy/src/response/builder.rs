@@ -11,8 +11,8 @@ use net::random::random;
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
 use semantics::{
-    EncodedHead, Portion, Seconds, Spellings, StoredHead, hop_by_hop, one_exchange, range,
-    validators, value,
+    EncodedHead, Fields as _, Portion, Seconds, Spellings, StoredHead, hop_by_hop, one_exchange,
+    range, validators, value,
 };
 
 use crate::body::resume::Resume;
@@ -26,6 +26,7 @@ use crate::request::request_values::ResponseValues;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::stored_fields::{StoredFields, StoredPart};
 use crate::response::transaction::Transaction;
+use crate::rules::request_rules::DECISION;
 
 pub(crate) struct ResponseParts<'a> {
     pub status: StatusCode,
@@ -140,7 +141,8 @@ pub(crate) fn from_bytes(
     found: StoredBytes<'_, impl FnOnce(Range<u64>) -> BodySource>,
 ) -> Response<ResponseBody> {
     let StoredBytes { meta, length, part, source } = found;
-    let facts = EncodedHead::checked(meta).map(|head| head.facts);
+    let head = EncodedHead::checked(meta);
+    let facts = head.as_ref().map(|head| head.facts);
     let code = facts.map_or(StatusCode::OK, |facts| facts.status());
     let code = match part {
         StoredPart::Whole => code,
@@ -152,7 +154,8 @@ pub(crate) fn from_bytes(
     let age = context.site().vouched().is_none().then_some(age);
     let rule = context.rule.clone().filter(|rule| rule.unfolds_vary());
     let response = ResponseValues { status: code, outcome, age: age.map(|age| age.get().into()) };
-    let edits = context.filled_edits(response);
+    let decision = || head.as_ref()?.line(&DECISION);
+    let edits = context.filled_edits(response, decision);
     let fields = StoredFields { meta: meta.clone(), age, part, length, status, rule, edits };
     let source = match part {
         StoredPart::NotModified => BodySource::Empty,

@@ -63,7 +63,8 @@ pub(crate) fn response(
 
 /// Returns whether a GET would store the response, so that its form has a strong tag.
 fn is_storable(context: &RequestContext, status: StatusCode, fields: &HeaderMap) -> bool {
-    let (facts, settings, now) = (context.facts.of_get(), context.settings(), context.now());
+    let (facts, now) = (context.facts.of_get(), context.now());
+    let settings = &*context.settings_for(status, fields);
     let times = ExchangeTimes { requested: now, received: now };
     storability::judge(&facts, status, fields, times, settings).is_ok()
 }

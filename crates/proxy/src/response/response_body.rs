@@ -9,6 +9,8 @@ use std::task::{Context, Poll, ready};
 
 use crate::message::cut_short::Truncated;
 use bytes::Bytes;
+use http::StatusCode;
+use http::header::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use semantics::Spellings;
 use upstream::connection::origin_body::OriginBody;
@@ -24,6 +26,7 @@ use crate::partial::partial_body::PartsBody;
 use crate::response::stored_fields::StoredFields;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
+use crate::rules::client_edits::FilledEdits;
 
 pub(crate) enum BodySource {
     /// No body, or a body that only the head describes (HEAD, 304).
@@ -145,6 +148,12 @@ impl ResponseBody {
         self.stored_fields.is_some()
     }
 
+    /// Returns whether the response's fields are stored ones and an error page may replace it.
+    pub fn may_get_page(&self) -> bool {
+        let edits = self.stored_fields.as_ref().and_then(|fields| fields.edits.as_ref());
+        edits.is_some_and(FilledEdits::has_pages)
+    }
+
     /// Returns the stored `Content-Type`, if the response's fields are stored ones.
     pub fn stored_content_type(&self) -> Option<&[u8]> {
         self.stored_fields.as_ref()?.content_type()
@@ -165,6 +174,18 @@ impl ResponseBody {
     /// Returns the outcome of the request, unless a tunnel opens.
     pub fn outcome(&self) -> Option<Outcome> {
         self.transaction.as_ref().map(Transaction::outcome)
+    }
+
+    /// Returns the body from another source, for a response with this head.
+    pub fn replaced(
+        mut self,
+        source: BodySource,
+        status: StatusCode,
+        fields: &HeaderMap,
+    ) -> ResponseBody {
+        let Some(mut transaction) = self.transaction.take() else { return self };
+        transaction.note_answer(status, transaction.outcome(), fields);
+        ResponseBody::new(source, transaction)
     }
 
     /// Takes the tunnel that opens after this response.

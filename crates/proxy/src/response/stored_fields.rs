@@ -16,7 +16,7 @@ use crate::observe::outcome::Outcome;
 use crate::options::Options;
 use crate::response::client_response::ClientResponse;
 use crate::rules::client_edits::FilledEdits;
-use crate::rules::request_rules::Rule;
+use crate::rules::request_rules::{DECISION, Rule};
 use crate::services::{Services, Shared};
 
 /// Stored fields of a response, and their edits.
@@ -53,6 +53,8 @@ pub(crate) struct Common<'a> {
     pub pseudonym: &'a str,
     /// Fields that clients must not see.
     pub hidden: Option<&'a TagFields>,
+    /// True if another node gets the response.
+    pub is_peer: bool,
 }
 
 /// Which fields of interest were written.
@@ -190,9 +192,15 @@ impl StoredFields {
         for (spelled, value) in head.fields() {
             let mut room = [0; NAME_MAX];
             let name = in_lower_case(spelled, &mut room);
-            if name == BODY_ID.as_str().as_bytes() {
-                take(b"vary", b"vary", VARY_BY_CODING.as_bytes());
-                continue;
+            if name.len() == INTERNAL_LEN && name.starts_with(INTERNAL) {
+                if name == BODY_ID.as_str().as_bytes() {
+                    take(b"vary", b"vary", VARY_BY_CODING.as_bytes());
+                    continue;
+                }
+                // Other nodes take over the decision of a rule.
+                if name == DECISION.as_str().as_bytes() && !common.is_peer {
+                    continue;
+                }
             }
             let is_sent = match name {
                 b"age" | b"connection" | b"transfer-encoding" => false,
@@ -222,6 +230,10 @@ impl StoredFields {
     }
 }
 
+/// Beginning and length in bytes of [`BODY_ID`] and [`DECISION`].
+const INTERNAL: &[u8] = b"larder-";
+const INTERNAL_LEN: usize = 11;
+
 /// Length in bytes of the longest field name that matters here.
 const NAME_MAX: usize = 32;
 
@@ -240,7 +252,7 @@ impl<'a> Common<'a> {
         let purging = &options.purging;
         let hidden = (!purging.pass_tags && !is_peer).then_some(&purging.tags);
         let Shared { hit_status: status, pseudonym, .. } = &*services.shared;
-        Common { status, pseudonym: pseudonym.as_str(), hidden }
+        Common { status, pseudonym: pseudonym.as_str(), hidden, is_peer }
     }
 
     fn hides(&self, name: &[u8]) -> bool {

@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName};
 
 use crate::message::header_edits::{Edits, FilledFields, set_filled};
 use crate::message::template::{Stage, Values};
 use crate::observe::cache_status::CACHE_STATUS;
+use crate::observe::outcome::Outcome;
+use crate::rules::error_page::{ErrorPage, page_for};
 
 /// Fields of this proxy that clients may be denied, in addition to those that any rule may remove.
 pub const HIDEABLE: [HeaderName; 3] = [header::VIA, header::AGE, CACHE_STATUS];
@@ -18,6 +21,8 @@ pub struct ClientEdits {
     edits: Edits,
     /// Some of [`HIDEABLE`].
     hide: Vec<HeaderName>,
+    /// Pages in place of errors.
+    pages: Vec<ErrorPage>,
 }
 
 impl ClientEdits {
@@ -29,19 +34,35 @@ impl ClientEdits {
     ) -> Result<ClientEdits, String> {
         let edits = Edits::at(Stage::Response, set, remove)?;
         let hide = HIDEABLE.into_iter().filter(|name| hide.contains(name)).collect();
-        Ok(ClientEdits { edits, hide })
+        Ok(ClientEdits { edits, hide, pages: Vec::new() })
     }
 
     /// Returns whether there are no edits.
     pub fn is_empty(&self) -> bool {
-        self.edits.is_empty() && self.hide.is_empty()
+        self.edits.is_empty() && self.hide.is_empty() && self.pages.is_empty()
+    }
+
+    /// Returns these edits with pages in place of errors.
+    pub fn with_pages(self, pages: Vec<ErrorPage>) -> ClientEdits {
+        ClientEdits { pages, ..self }
+    }
+
+    /// Returns whether there are pages in place of errors.
+    pub(crate) fn has_pages(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
+    /// Returns the page that clients get in place of a response.
+    pub(crate) fn error_page(&self, status: StatusCode, outcome: Outcome) -> Option<&ErrorPage> {
+        page_for(&self.pages, status, outcome)
     }
 
     /// Returns edits that do the same as these and then `later`.
     pub fn then(&self, later: &ClientEdits) -> ClientEdits {
         let is_hidden = |name: &HeaderName| self.hide.contains(name) || later.hide.contains(name);
         let hide = HIDEABLE.into_iter().filter(is_hidden).collect();
-        ClientEdits { edits: self.edits.then(&later.edits), hide }
+        let pages = [&self.pages[..], &later.pages].concat();
+        ClientEdits { edits: self.edits.then(&later.edits), hide, pages }
     }
 
     /// Returns the edits of one response, with the values of their variables.
@@ -71,6 +92,11 @@ impl FilledEdits {
         self.of.hide(fields);
         self.of.edits.remove(fields);
         set_filled(&self.set, fields);
+    }
+
+    /// Returns whether there are pages in place of errors.
+    pub fn has_pages(&self) -> bool {
+        self.of.has_pages()
     }
 
     /// Returns whether fields of this name, in any case, are removed or replaced.

@@ -22,17 +22,25 @@ use semantics::{EditFields, Fields, Settings, Url};
 use crate::rules::request_rules::rule::{AND, NONE};
 use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
 
+pub(crate) use response_rule::DECISION;
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
 
 pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite};
 pub use condition::{Condition, HeaderTest, NamedTest, PathTest, RuleFacts, Share};
-pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer};
+pub use location_rewrite::LocationRewrite;
+pub use response_rule::{ResponseRule, ResponseRules, ResponseTests};
+pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer, Settled};
+pub(crate) use substitution::Replacing;
+pub use substitution::{Substitute, Substitution};
 pub use timeouts::Timeouts;
 
 pub(crate) mod action;
 mod condition;
+mod location_rewrite;
+mod response_rule;
 mod rule;
 mod rule_index;
+mod substitution;
 mod timeouts;
 
 /// Removes the fields that only the proxy may set from a client's request. Applies even without

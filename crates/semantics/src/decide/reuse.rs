@@ -9,6 +9,7 @@ use http::header::HeaderName;
 
 use crate::fields::cache_control::{Delta, MaxStale};
 use crate::request::facts::{MethodClass, RequestFacts};
+use crate::settings::stale_cases::StaleCases;
 use crate::settings::{Settings, Sharing};
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{Millis, Seconds, Time};
@@ -78,24 +79,37 @@ pub enum StalePermit {
 /// The permitted uses of a stale response if the origin fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fallback {
-    /// True if it may be served instead of a response for which [`is_error`] holds.
+    /// True if it may be served instead of a response with a status in `cases`.
     pub on_error: bool,
     /// True if it may be served if the origin is unreachable or does not respond.
     pub on_unreachable: bool,
+    /// The errors that count.
+    pub cases: StaleCases,
 }
 
 impl Fallback {
+    /// Returns the fallback that permits use for all these errors.
+    pub fn on(cases: StaleCases) -> Fallback {
+        Fallback { on_error: true, on_unreachable: true, cases }
+    }
+
+    /// Returns whether the stored response may be served after a failure, which a client would get
+    /// as `status`.
+    pub fn covers_failure(self, status: StatusCode) -> bool {
+        self.on_unreachable && self.cases.has_failure(status)
+    }
+
     /// Returns whether the stored response may be served instead of one with `status`. A gateway
     /// error (502, 504) or an unavailable server (503) in response to a validation counts as no
     /// response (RFC 9111, 4.3.3). A 500 comes from the application itself and needs
     /// `stale-if-error`.
     pub fn covers(self, status: StatusCode) -> bool {
-        (self.on_error && is_error(status))
-            || (self.on_unreachable && matches!(status.as_u16(), 502..=504))
+        (self.on_error || (self.on_unreachable && matches!(status.as_u16(), 502..=504)))
+            && self.cases.has(status)
     }
 }
 
-/// Returns whether `stale-if-error` applies to a status (RFC 5861, 4).
+/// Returns whether `stale-if-error` usually applies to a status (RFC 5861, 4).
 pub fn is_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
@@ -359,7 +373,8 @@ impl Case<'_> {
             && !self.is_too_old_for_client()
             && !self.is_too_short_for_client()
             && self.is_within(self.settings.stale_when_unreachable);
-        Fallback { on_error, on_unreachable: on_error || disconnected }
+        let cases = self.settings.stale_if;
+        Fallback { on_error, on_unreachable: on_error || disconnected, cases }
     }
 
     fn is_within(&self, window: Seconds) -> bool {
@@ -488,8 +503,10 @@ mod tests {
                 let Reuse::Validate { cause, fallback, .. } = decided else {
                     panic!("{decided:?}")
                 };
-                let expected =
-                    Fallback { on_error: stale_if_error, on_unreachable: stale_if_error };
+                let expected = match stale_if_error {
+                    true => Fallback::on(StaleCases::USUAL),
+                    false => Fallback::default(),
+                };
                 assert_eq!((cause, fallback), (Cause::Expired, expected), "{request} {seconds}");
             }
         }
@@ -606,13 +623,17 @@ mod tests {
     #[test]
     fn a_gateways_error_counts_as_no_answer_and_a_500_only_by_permission() {
         let codes = |on_error: bool, on_unreachable: bool| -> Vec<u16> {
-            let fallback = Fallback { on_error, on_unreachable };
+            let fallback = Fallback { on_error, on_unreachable, cases: StaleCases::USUAL };
             let all = (200..600).filter_map(|code| StatusCode::from_u16(code).ok());
             all.filter(|status| fallback.covers(*status)).map(|status| status.as_u16()).collect()
         };
         assert_eq!(codes(true, true), [500, 502, 503, 504]);
         assert_eq!(codes(false, true), [502, 503, 504]);
         assert_eq!(codes(false, false), [0; 0]);
+        let named = Fallback::on(StaleCases::named(["404", "503"]).unwrap_or_default());
+        let all = [404, 500, 502, 503].map(|code| StatusCode::from_u16(code).unwrap());
+        assert_eq!(all.map(|status| named.covers(status)), [true, false, false, true]);
+        assert!(!named.covers_failure(StatusCode::BAD_GATEWAY));
     }
 
     #[test]

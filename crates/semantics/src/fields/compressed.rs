@@ -8,7 +8,8 @@
 use http::StatusCode;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap,
-    HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE, TRAILER, VARY,
+    HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED, RANGE, TRAILER,
+    VARY,
 };
 
 use crate::fields::etag;
@@ -72,6 +73,18 @@ pub fn describe(fields: &mut HeaderMap, coding: &'static str, form: Form) {
         Form::Stored => of_form(&tag, coding),
         Form::Streamed => written(true, &[tag.opaque]),
     };
+    fields.extend(tag.map(|tag| (ETAG, tag)));
+}
+
+/// Turns the fields of a response into those of one whose body this proxy changes: its validators
+/// are weak, since they are about other bytes.
+pub fn describe_changed(fields: &mut HeaderMap) {
+    for name in OF_BYTES.iter().chain(&[ACCEPT_RANGES, LAST_MODIFIED]) {
+        fields.remove(name);
+    }
+    one_exchange::remove_content_digests(fields);
+    let Some(value) = fields.remove(ETAG) else { return };
+    let tag = EntityTag::parse(value.as_bytes()).and_then(|tag| written(true, &[tag.opaque]));
     fields.extend(tag.map(|tag| (ETAG, tag)));
 }
 

@@ -109,7 +109,8 @@ impl Lifetime {
 }
 
 impl StatusPattern {
-    fn matches(self, status: StatusCode) -> bool {
+    /// Returns whether the pattern names this status.
+    pub fn matches(self, status: StatusCode) -> bool {
         match self {
             StatusPattern::Status(named) => named == status,
             StatusPattern::Class(digit) => status.as_u16() / 100 == digit,

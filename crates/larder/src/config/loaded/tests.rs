@@ -405,6 +405,39 @@ fn rules_are_checked_one_by_one() {
         ("any = [{ query = ['='] }]", "larder.toml:2: rule.any: query: expected \"name\" or"),
         ("any = 'x'", "larder.toml:3: rule.any: expected [[rule.any]] tables, got"),
         ("then = 'go'", "larder.toml:3: rule.then: expected"),
+        (
+            "responses = [{ types = ['a/b'] }]",
+            "larder.toml:2: rule.responses: entry of 1: expected",
+        ),
+        (
+            "responses = [{ types = ['png'] }]",
+            "larder.toml:2: rule.responses: types of 1: expected",
+        ),
+        (
+            "responses = [{ statuses = ['304'], store = false }]",
+            "larder.toml:2: rule.responses: statuses of 1: expected 200",
+        ),
+        (
+            "responses = [{ larger-than = 9, smaller-than = 10, store = false }]",
+            "larder.toml:2: rule.responses: smaller-than of 1: expected more",
+        ),
+        (
+            "responses = [{ bypass = true }]",
+            "larder.toml:3: rule.responses.bypass: bypass is a key",
+        ),
+        ("error-page = ['200 x']", "larder.toml:2: rule.error-page: expected the status or class"),
+        ("error-page = ['404 204 x']", "larder.toml:2: rule.error-page: expected a status of a"),
+        ("error-page = ['404 @/no/file']", "larder.toml:2: rule.error-page: /no/file: "),
+        (
+            "location-rewrite = ['http://a']",
+            "larder.toml:2: rule.location-rewrite: expected two URLs",
+        ),
+        (
+            "substitute = [{ from = 'a', to = '{path}' }]",
+            "larder.toml:2: rule.substitute: expected no variables but",
+        ),
+        ("substitute = [{ from = 'a' }]", "larder.toml:3: rule.substitute.to: is missing"),
+        ("stale-if = ['400']", "larder.toml:3: rule.stale-if: expected"),
         ("headers = ['a b']", "larder.toml:2: rule.headers: expected \"Name\""),
         ("request-set = ['Host: x']", "larder.toml:2: rule.request-set: host is not for rules"),
         ("answer-remove = ['Content-Length']", "larder.toml:2: rule.answer-remove: content-length"),

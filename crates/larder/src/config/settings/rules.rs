@@ -3,20 +3,27 @@
 use std::time::Duration;
 
 use proxy::rules::request_rules::QuerySend;
+use semantics::settings::stale_cases;
 
 use super::common::{TIMEOUT, YEARS};
 use super::files::CODING;
 use crate::config::request_rule::{RequestRule, Then};
+use crate::config::rule_actions::ErrorPageFor;
 use crate::config::rule_condition::RuleCondition;
+use crate::config::rule_response::RuleResponse;
+use crate::config::rule_substitute::RuleSubstitute;
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::status_times::{STATUS, STATUS_TIME};
 use crate::config::upstreams::NEXT;
-use crate::config::value::Kind;
+use crate::config::value::{Checked, Kind};
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
 
+choice!(ERROR_PAGE_FOR for ErrorPageFor { "all" => ErrorPageFor::All, "proxy" => ErrorPageFor::Proxy });
+
 choice!(THEN for Then { "stop" => Then::Stop, "continue" => Then::Continue });
 
+const STALE_CASE: Kind = Kind::OneOf(&stale_cases::NAMES);
 const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
@@ -90,6 +97,82 @@ tests! {
     "cookies", NAMED, r#"["session*"]"# -> cookies;
 }
 
+/// The keys of an entry in `responses`.
+pub const RESPONSE: &[Field<RuleResponse>] = fields! {
+    RuleResponse;
+
+    /// Statuses of the response; 206 and 304 follow 200; none: any.
+    "statuses", Kind::List(&STATUS), [], live, example(r#"["404"]"#) -> is.statuses;
+
+    /// As `statuses`, but none may match.
+    "not-statuses", Kind::List(&STATUS), [], live, example(r#"["5xx"]"#) -> not.statuses;
+
+    /// Media types without parameters, * for anything; none: any.
+    "types", PATTERNS, [], live, example(r#"["image/*"]"#) -> is.types;
+
+    /// As `types`, but none may match.
+    "not-types", PATTERNS, [], live, example(r#"["text/html"]"#) -> not.types;
+
+    /// Conditions on response fields, as those of a rule on request fields.
+    "headers", HEADER_TESTS, [], live, example(r#"["X-Private: yes"]"#) -> is.headers;
+
+    /// As `headers`, but none may match.
+    "not-headers", HEADER_TESTS, [], live, example(r#"["ETag"]"#) -> not.headers;
+
+    /// Bytes that the whole body must exceed. Of a body of unknown length it holds for `store =
+    /// false` alone, once more have arrived.
+    "larger-than", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""1K""#)
+        -> larger_than;
+
+    /// Bytes that the whole body must stay below; its length must be stated.
+    "smaller-than", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""10M""#)
+        -> smaller_than;
+
+    /// As `ttl` of the rule, which it replaces. Without `statuses` here it is for those of the
+    /// rule.
+    "ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) -> ttl;
+
+    /// As `default-ttl` of the rule, which it replaces.
+    "default-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) -> default_ttl;
+
+    /// Stores the response, if the rule does.
+    "store", Kind::Bool, ["true"], live, example("false") -> store;
+
+    /// As `answer-set` of the rule, for the responses of this entry, whatever their status.
+    "answer-set", FIELDS, [], live, example(r#"["X-Kind: image"]"#) -> answer_set;
+
+    /// As `answer-remove` of the rule, for the responses of this entry, whatever their status.
+    "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// As `client-set` of the rule, for the responses of this entry.
+    "client-set", FIELDS, [], live, example(r#"["X-Frame-Options: DENY"]"#) -> client_set;
+
+    /// As `client-remove` of the rule, for the responses of this entry.
+    "client-remove", FIELD_NAMES, [], live, example(r#"["X-Powered-By"]"#) -> client_remove;
+};
+
+/// A text that may be empty.
+const ANY_TEXT: Kind = Kind::Checked(&Checked {
+    check: |text| !text.contains('\0'),
+    expected: "a text",
+    value_name: "TEXT",
+    example: "https://{host}/",
+});
+
+/// The keys of an entry in `substitute`.
+pub const SUBSTITUTE: &[Field<RuleSubstitute>] = fields! {
+    RuleSubstitute;
+
+    /// Text that is replaced in 200 responses without Content-Encoding.
+    "from", Kind::Text("a text"), [], required, live, example(r#""http://app:8080/""#) -> from;
+
+    /// What replaces it, with the variables {host}, {scheme}, {site} and {rule}.
+    "to", ANY_TEXT, [], required, live, example(r#""https://{host}/""#) -> to;
+
+    /// Replaces the first one of a body only.
+    "once", Kind::Bool, ["false"], live, example("true") -> once;
+};
+
 const MORE_TESTS: &[Field<RuleCondition>] = fields! {
     RuleCondition;
 
@@ -148,6 +231,17 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// is read at start and reload.
     "respond", Kind::Text("a status and a text or @FILE, such as \"200 ok\""), ["none"],
         word("none"), live -> actions.respond;
+
+    /// Pages that clients get in place of errors: the status or class, perhaps another status to
+    /// send, and a text with variables or a file of at most 1M after an @. Errors are stored
+    /// without them.
+    "error-page", Kind::List(&Kind::Text("a status or class and a text or @FILE")), [], live,
+        example(r#"["404 There is no such page", "5xx 503 Please come back later"]"#) -> actions.error_page;
+
+    /// Errors that `error-page` replaces: those of origin servers and of the proxy ("all"), or of
+    /// the proxy alone.
+    "error-page-for", ERROR_PAGE_FOR, ["all"], live, example(r#""proxy""#)
+        -> actions.error_page_for;
 
     /// Methods that are not answered with 405; GET includes HEAD; none: any.
     "allow-methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "POST"]"#)
@@ -263,6 +357,12 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Replaces `caching.stale-if-error` ("auto").
     "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> stale_if_error;
 
+    /// Errors in place of which stale responses are used, for the time of `stale-if-error` and
+    /// `stale-when-unreachable`: statuses, "unreachable" (no connection, or none that lasts),
+    /// "timeout". "auto": 500, 502, 503, 504, "unreachable", "timeout".
+    "stale-if", Kind::List(&STALE_CASE), ["auto"], word("auto"), live,
+        example(r#"["5xx", "404", "timeout"]"#) ~> stale_if;
+
     /// Replaces `caching.stale-when-unreachable` ("auto").
     "stale-when-unreachable", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#)
         ~> stale_when_unreachable;
@@ -330,6 +430,19 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Fields removed from the origin server's response before anything else reads it, such as
     /// Set-Cookie, if its status is in `statuses`.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Beginnings of URLs and what replaces them in the origin server's Location, Content-Location
+    /// and Refresh, as "FROM TO". The second may have variables.
+    "location-rewrite", Kind::List(&Kind::Text("\"FROM TO\", two URLs or paths")), [], live,
+        example(r#"["http://app:8080/ https://{host}/"]"#) -> location_rewrite;
+
+    /// Media types in which `substitute` replaces texts, * for anything.
+    "substitute-types", PATTERNS, ["text/html"], live, example(r#"["text/*"]"#)
+        -> substitution.types;
+
+    /// Finds the texts of `substitute` in either case of ASCII letters.
+    "substitute-ignore-case", Kind::Bool, ["false"], live, example("true")
+        -> substitution.ignore_case;
 
     /// Fields set in all responses to clients, stored or not, without being stored. Values may have
     /// variables of request and response (docs/guide/rules.md, "Variables").

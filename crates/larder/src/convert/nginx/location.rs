@@ -96,23 +96,75 @@ pub fn response_fields(
             continue;
         }
         match template(value, name) {
-            Some(value) => add(field, key, &value, is_always, source, rule, out),
+            Some(value) => add(key, &value, is_always, source, rule),
             None => out.lose(&field.at, &format!("add_header {key}"), "unknown variable"),
         }
     }
     if let Some(expires) = scope.get("expires") {
-        let value = match expires.arg(0) {
-            "off" => return,
-            "epoch" => Some("no-cache".to_owned()),
-            "max" => Some("max-age=315360000".to_owned()),
-            text if text.starts_with('-') => Some("no-cache".to_owned()),
-            text => seconds(text).map(|seconds| format!("max-age={seconds}")),
-        };
-        match value {
-            Some(value) => add(expires, "Cache-Control", &value, false, source, rule, out),
+        match cache_control(expires.arg(0)) {
+            Some(Some(value)) => add("Cache-Control", &value, false, source, rule),
+            Some(None) => {}
+            None if by_type(scope, expires.arg(0), source, rule) => {}
             None => out.lose(&expires.at, "expires", "only a duration has an equivalent"),
         }
     }
+}
+
+/// Returns the `Cache-Control` of a value of `expires`: `Some(None)` for none, `None` if the value
+/// has no equivalent.
+fn cache_control(value: &str) -> Option<Option<String>> {
+    Some(match value {
+        "off" => None,
+        "epoch" => Some("no-cache".to_owned()),
+        "max" => Some("max-age=315360000".to_owned()),
+        text if text.starts_with('-') => Some("no-cache".to_owned()),
+        text => Some(format!("max-age={}", seconds(text)?)),
+    })
+}
+
+/// Adds what `expires` says by the media type, with a `map` from `$sent_http_content_type`. Returns
+/// false if that has no equivalent.
+fn by_type(scope: &Scope<'_>, variable: &str, source: Source, rule: &mut RuleDraft) -> bool {
+    let types = ["$sent_http_content_type", "$upstream_http_content_type"];
+    let is_map = |one: &&Directive| types.contains(&one.arg(0)) && one.arg(1) == variable;
+    let Some(map) = scope.maps().find(is_map) else { return false };
+    let kind = |key: &str| match key.strip_prefix('~') {
+        _ if key == "default" => Some("*".to_owned()),
+        None => Some(key.to_owned()),
+        Some(regex) => {
+            let regex = regex.trim_start_matches('*');
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-');
+            let text = regex.trim_start_matches('^');
+            let start = if text.len() < regex.len() { "" } else { "*" };
+            text.chars().all(is_plain).then(|| format!("{start}{text}*"))
+        }
+    };
+    let mut all = Vec::new();
+    for entry in map.inner() {
+        match (kind(&entry.name), cache_control(entry.arg(0))) {
+            (Some(kind), Some(value)) => all.push((kind, value)),
+            _ => return false,
+        }
+    }
+    if matches!(source, Source::Rule(_)) {
+        return false;
+    }
+    // The first type that fits counts in nginx; here the last entry does.
+    all.sort_by_key(|(kind, _)| kind != "*");
+    let has_default = all.first().is_some_and(|(kind, value)| kind == "*" && value.is_some());
+    if has_default && all.iter().any(|(_, value)| value.is_none()) {
+        return false;
+    }
+    for (kind, value) in all {
+        let Some(value) = value else { continue };
+        let mut conditions = format!("statuses = {}", list(&ADDED));
+        if kind != "*" {
+            let test = format!("Content-Type: {kind}");
+            conditions.push_str(&format!(", headers = {}", list(&[test])));
+        }
+        rule.client_set_if(&conditions, &format!("Cache-Control: {value}"));
+    }
+    true
 }
 
 fn seconds(text: &str) -> Option<u64> {
@@ -120,15 +172,7 @@ fn seconds(text: &str) -> Option<u64> {
 }
 
 /// Adds a field of a response. What is stored is judged without it.
-fn add(
-    field: &Directive,
-    key: &str,
-    value: &str,
-    is_always: bool,
-    source: Source,
-    rule: &mut RuleDraft,
-    out: &mut Output,
-) {
+fn add(key: &str, value: &str, is_always: bool, source: Source, rule: &mut RuleDraft) {
     let entry = format!("{key}: {value}");
     match source {
         Source::Rule(status) if is_always || ADDED.contains(&status.to_string().as_str()) => {
@@ -141,9 +185,7 @@ fn add(
             rule.add("answer-set", entry);
         }
         Source::Stored if is_judged(key) => {
-            let reason = "set in errors as well; elsewhere it would change what is stored";
-            out.lose(&field.at, &format!("{} {key}", field.name), reason);
-            rule.add("client-set", entry);
+            rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &entry);
         }
         Source::Stored => {
             rule.set("statuses", list(&ADDED));
@@ -161,7 +203,7 @@ fn is_judged(key: &str) -> bool {
 /// Adds lifetimes, stale use and the key.
 pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mut Output) {
     lifetimes(scope, rule, out);
-    stale(scope, inactive, rule, out);
+    stale(scope, inactive, rule);
     key(scope, rule, out);
     if let Some(methods) = scope.get("proxy_cache_methods") {
         for method in methods.args.iter().filter(|name| !matches!(name.as_str(), "GET" | "HEAD")) {
@@ -229,23 +271,30 @@ fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     }
 }
 
-fn stale(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mut Output) {
+fn stale(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft) {
     let words = scope.get("proxy_cache_use_stale");
     let has = |word: &str| words.is_some_and(|words| words.args.iter().any(|one| one == word));
     let unreachable = if has("error") || has("timeout") { inactive } else { "0s" };
     rule.set("stale-when-unreachable", text(unreachable));
-    if ["http_500", "http_502", "http_503", "http_504"].into_iter().any(has) {
+    let words = words.map(|words| words.args.as_slice()).unwrap_or_default();
+    if words.iter().any(|word| word.starts_with("http_")) {
         rule.set("stale-if-error", text(inactive));
     }
-    if has("updating") {
+    let cases: Vec<&str> = words.iter().filter_map(|word| stale_case(word)).collect();
+    if !cases.is_empty() {
+        rule.set("stale-if", list(&cases));
+    }
+    if words.iter().any(|word| word == "updating") {
         rule.set("stale-while-revalidate", text(inactive));
     }
-    for word in words.map(|words| words.args.as_slice()).unwrap_or_default() {
-        if matches!(word.as_str(), "http_403" | "http_404" | "http_429") {
-            let at = words.map(|words| words.at.clone()).unwrap_or_default();
-            let name = format!("proxy_cache_use_stale {word}");
-            out.lose(&at, &name, "a stale response does not replace this status");
-        }
+}
+
+/// Returns the word of `stale-if` for one of `proxy_cache_use_stale`.
+fn stale_case(word: &str) -> Option<&str> {
+    match word {
+        "error" => Some("unreachable"),
+        "timeout" => Some("timeout"),
+        word => word.strip_prefix("http_"),
     }
 }
 

@@ -42,6 +42,16 @@ impl<'a> Scope<'a> {
         self.levels.first()?.iter().find(|one| one.name == name)
     }
 
+    /// Returns the locations of all blocks.
+    pub fn locations(&self) -> impl Iterator<Item = &'a Directive> {
+        self.levels.iter().flat_map(|block| block.iter()).filter(|one| one.name == "location")
+    }
+
+    /// Returns the maps of all blocks.
+    pub fn maps(&self) -> impl Iterator<Item = &'a Directive> {
+        self.levels.iter().flat_map(|block| block.iter()).filter(|one| one.name == "map")
+    }
+
     pub fn block(&self) -> &'a [Directive] {
         self.levels.first().copied().unwrap_or_default()
     }

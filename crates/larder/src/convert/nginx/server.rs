@@ -7,6 +7,7 @@ use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies::{self, Place};
+use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::{Http, account};
@@ -426,19 +427,13 @@ impl<'a> LocationOf<'a, '_> {
         }
         location::request_fields(scope, servers, self.name, rule, out);
         let is_rewritten = servers.path.as_ref().is_some_and(|path| *path != one.path);
-        let redirects = scope.get("proxy_redirect");
-        match redirects.map(|one| one.arg(0)) {
-            Some("off") => {}
-            None | Some("default") if !rule.has("set-host") && !is_rewritten => {}
-            _ => {
-                let at = redirects.map_or(&one.directive.at, |one| &one.at);
-                let reason = "Location fields of the origin server are passed as they are";
-                out.lose(at, "proxy_redirect", reason);
-            }
+        // By default nginx changes URLs with the name of the server, which it has not sent.
+        if rule.has("set-host") || is_rewritten || scope.get("proxy_redirect").is_some() {
+            let path = (one.kind == Kind::Prefix).then_some(one.path.as_str());
+            responses::redirects(scope, path, (self.name, one.directive), rule, out);
         }
-        for page in scope.all(&["error_page"]) {
-            out.lose(&page.at, "error_page", "errors of origin servers have no page");
-        }
+        responses::pages(scope, rule, out);
+        responses::texts(scope, self.name, rule, out);
         if let Some(tries) = scope.own("try_files") {
             out.lose(&tries.at, "try_files", "a proxied path is not looked for in a directory");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::condition::compare;
-use crate::convert::rule_draft::Tests;
+use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests, is_headers};
 use crate::convert::vcl::syntax::{Kind, Token};
 
 /// Alternatives, each a list of tests that must all hold. Empty: never.
@@ -83,6 +83,9 @@ impl<'a> Parser<'a> {
         let name = self.tokens.get(self.at).filter(|token| token.kind == Kind::Word);
         let name = name.ok_or("an expression has no equivalent")?.text.clone();
         self.at += 1;
+        if name == "std.integer" {
+            return self.size();
+        }
         let operators = ["==", "!=", "~", "!~", ">=", "<=", ">", "<"];
         let operator = operators.into_iter().find(|sign| self.takes(sign));
         let Some(operator) = operator else { return presence(&name) };
@@ -103,6 +106,7 @@ impl<'a> Parser<'a> {
                 Ok(vec![Tests(vec![(key.to_owned(), networks.clone())])])
             }
             "beresp.status" | "resp.status" => statuses(operator, text),
+            _ if name.starts_with("beresp.http.") => self.field_of_response(name, operator, text),
             "req.url" | "bereq.url" => self.url(operator, text),
             _ => {
                 let theirs = variable(name).ok_or_else(|| format!("{name} has no equivalent"))?;
@@ -116,6 +120,43 @@ impl<'a> Parser<'a> {
                 Ok(found.any)
             }
         }
+    }
+
+    /// A test of a field of the response.
+    fn field_of_response(
+        &mut self,
+        name: &str,
+        operator: &str,
+        text: &str,
+    ) -> Result<Cases, String> {
+        let field = name.trim_start_matches("beresp.http.").to_ascii_lowercase();
+        let theirs = format!("$http_{}", field.replace('-', "_"));
+        let operator = if operator == "==" { "=" } else { operator };
+        if theirs.ends_with("http_host") || !["=", "!=", "~", "!~"].contains(&operator) {
+            return Err(format!("{name} {operator} has no equivalent"));
+        }
+        let found = compare(&theirs, operator, text, &BTreeMap::new())?;
+        self.notes.extend(found.note);
+        Ok(found.any.into_iter().map(of_response).collect())
+    }
+
+    /// `std.integer(beresp.http.Content-Length, 0) > 1000`, behind the first word.
+    fn size(&mut self) -> Result<Cases, String> {
+        let why = "only the Content-Length of the response is compared as a number";
+        let is_length = self.takes("(")
+            && self
+                .tokens
+                .get(self.at)
+                .is_some_and(|token| token.text.eq_ignore_ascii_case("beresp.http.content-length"));
+        let end = self.tokens[self.at..].iter().position(|token| token.is(")"));
+        let end = end.filter(|_| is_length).ok_or(why)?;
+        self.at += end + 1;
+        let sign = [">=", ">"].into_iter().find(|sign| self.takes(sign)).ok_or(why)?;
+        let number = self.tokens.get(self.at).and_then(|token| token.text.parse::<u64>().ok());
+        let number = number.ok_or(why)?;
+        self.at += 1;
+        let more_than = if sign == ">" { number } else { number.saturating_sub(1) };
+        Ok(vec![Tests::one("responses.larger-than", format!("\"{more_than}\""))])
     }
 
     fn url(&mut self, operator: &str, text: &str) -> Result<Cases, String> {
@@ -162,7 +203,17 @@ fn variable(name: &str) -> Option<String> {
     }
 }
 
+/// Makes tests of request fields tests of the response's.
+fn of_response(tests: Tests) -> Tests {
+    let named =
+        |(key, values)| (if key == "headers" { RESPONSE_HEADERS.to_owned() } else { key }, values);
+    Tests(tests.0.into_iter().map(named).collect())
+}
+
 fn presence(name: &str) -> Result<Cases, String> {
+    if let Some(field) = name.strip_prefix("beresp.http.") {
+        return Ok(vec![Tests::one(RESPONSE_HEADERS, field)]);
+    }
     match name.strip_prefix("be").unwrap_or(name).strip_prefix("req.http.") {
         Some(field) => Ok(vec![Tests::one("headers", field)]),
         None if name == "true" => Ok(vec![Tests::default()]),
@@ -190,7 +241,7 @@ fn merge(all: &mut Cases) {
     let mut merged: Cases = Vec::new();
     for one in std::mem::take(all) {
         let single = |test: &Tests| match test.0.as_slice() {
-            [(key, _)] if key != "headers" && !key.starts_with("not-") => Some(key.clone()),
+            [(key, _)] if !is_headers(key) && !key.starts_with("not-") => Some(key.clone()),
             _ => None,
         };
         let key = single(&one);
@@ -234,7 +285,10 @@ pub fn negated(cases: &Cases) -> Result<Cases, String> {
                 opposite.push(Tests(vec![(STATUS.to_owned(), others)]));
                 continue;
             }
-            if key == "headers" {
+            if key.starts_with("responses.") && !is_headers(key) {
+                return Err("the opposite of a size has no equivalent".to_owned());
+            }
+            if is_headers(key) {
                 // All tests of a list hold, so one of them must not.
                 for value in values {
                     let value = match value.strip_prefix('!') {

@@ -1,5 +1,6 @@
 //! Statements of subroutines as rules.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::values::escaped;
@@ -37,6 +38,8 @@ pub struct Walk<'a> {
     removes_some: bool,
     /// Lifetimes so far.
     ttls: Vec<(Tests, Vec<String>)>,
+    /// True once an entry of `responses` was pushed.
+    has_entry: Cell<bool>,
 }
 
 impl<'a> Walk<'a> {
@@ -56,6 +59,7 @@ impl<'a> Walk<'a> {
             kept: Vec::new(),
             removes_some: false,
             ttls: Vec::new(),
+            has_entry: Cell::new(false),
         }
     }
 
@@ -243,9 +247,19 @@ impl<'a> Walk<'a> {
     fn rule(&self, name: &str, case: &Tests, with: impl FnOnce(&mut RuleDraft), out: &mut Output) {
         let mut when = case.clone();
         let statuses = when.get(STATUS).cloned();
-        when.0.retain(|(key, _)| key != STATUS);
+        when.0.retain(|(key, _)| key != STATUS && !key.starts_with("responses."));
         let mut rule = RuleDraft::new(name, &when);
         rule.continues = true;
+        // Entries apply after the keys of rules, so what follows an entry has to be one.
+        let is_behind = self.kind == Sub::Response && self.has_entry.get();
+        if case.is_of_response() || is_behind {
+            with(&mut rule);
+            if rule.fits_entry() {
+                self.has_entry.set(true);
+                rule.make_entry(case, statuses.as_ref());
+            }
+            return rule.push(out);
+        }
         if let Some(statuses) = statuses {
             rule.set("statuses", list(&statuses));
         }
@@ -446,9 +460,12 @@ impl<'a> Walk<'a> {
         }
         let value = if is_off { Some("0s".to_owned()) } else { time(first) };
         let value = value.filter(|_| count == 1).ok_or("expected a duration")?;
-        let has_status = live.iter().any(|case| case.get(STATUS).is_some());
+        let is_of_response = |case: &Tests| case.get(STATUS).is_some() || case.is_of_response();
+        let has_status = live.iter().any(is_of_response);
         match name {
-            "beresp.uncacheable" | "beresp.ttl" if value == "0s" && !has_status => {
+            "beresp.uncacheable" | "beresp.ttl"
+                if value == "0s" && live.iter().all(|case| case.get(STATUS).is_none()) =>
+            {
                 self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
             }
             "beresp.uncacheable" | "beresp.ttl" => {
@@ -479,6 +496,16 @@ impl<'a> Walk<'a> {
     fn lifetime(&mut self, case: &Tests, value: &str, out: &mut Output) {
         let all = crate::convert::vcl::STORED.map(str::to_owned).to_vec();
         let statuses = case.get(STATUS).unwrap_or(&all).clone();
+        if case.is_of_response() || self.has_entry.get() {
+            let with = |rule: &mut RuleDraft| match value {
+                "0s" => rule.set("store", "false"),
+                value => rule.set("ttl", text(value)),
+            };
+            let mut case = case.clone();
+            case.0.retain(|(key, _)| key != STATUS);
+            case.0.push((STATUS.to_owned(), statuses));
+            return self.rule("ttl", &case, with, out);
+        }
         let mut when = case.clone();
         when.0.retain(|(key, _)| key != STATUS);
         let times: Vec<String> =

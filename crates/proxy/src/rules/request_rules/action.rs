@@ -63,7 +63,7 @@ pub enum Reply {
 }
 
 /// Body of a response that a rule gives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ReplyBody {
     /// A text with variables.
     Text(Template),
@@ -260,6 +260,11 @@ impl Location {
                  (\"https://www.example.com{{uri}}\"), got {text:?}"
             )),
         }
+    }
+
+    /// Returns the text with variables.
+    pub(super) fn template(&self) -> &Template {
+        &self.0
     }
 
     /// Returns the location for a request.

@@ -313,7 +313,7 @@ impl PathTest {
 }
 
 impl HeaderTest {
-    fn holds(&self, fields: &impl Fields) -> bool {
+    pub(super) fn holds(&self, fields: &impl Fields) -> bool {
         let fits = |line: &[u8]| self.value.as_ref().is_none_or(|value| value.matches(line));
         fields.lines(&self.name).any(fits) != self.negated
     }

@@ -20,6 +20,10 @@ use crate::message::header_edits::Edits;
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::request_rules::action::Actions;
 use crate::rules::request_rules::condition::{Condition, PathTest};
+use crate::rules::request_rules::location_rewrite;
+use crate::rules::request_rules::location_rewrite::LocationRewrite;
+use crate::rules::request_rules::response_rule::{DECISION, ResponseRules};
+use crate::rules::request_rules::substitution::Substitution;
 
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
@@ -39,7 +43,7 @@ pub(super) const AND: &str = " + ";
 pub(super) const NONE: &str = "(none)";
 
 /// Keys of a rule that matter to clients of one node alone.
-const FOR_CLIENTS: [&str; 4] = ["client-set", "client-remove", "hide", "log-percent"];
+const FOR_CLIENTS: [&str; 5] = ["client-set", "client-remove", "error-page", "hide", "log-percent"];
 
 /// Conditions, and the treatment of requests that meet them.
 #[derive(Clone, Debug)]
@@ -79,6 +83,12 @@ pub struct Rule {
     pub cookies: CookieFilter,
     /// Edits of the origin's response, made before anything else.
     pub answer: Vec<AnswerEdits>,
+    /// Changes of URLs in the origin's response, whatever its status.
+    pub locations: Vec<LocationRewrite>,
+    /// Texts replaced in the bodies of responses; `None` if there are none.
+    pub substitution: Option<Arc<Substitution>>,
+    /// What happens to some of the responses; `None` if there are no such entries.
+    pub responses: Option<Arc<ResponseRules>>,
     /// The actions on the requests themselves; `None` if there are none.
     pub actions: Option<Arc<Actions>>,
     /// Paths of the condition, whose stars and groups the variables `{capture.N}` stand for.
@@ -113,6 +123,34 @@ pub struct AnswerEdits {
     pub statuses: Option<Vec<StatusPattern>>,
     /// The edits.
     pub edits: Edits,
+}
+
+/// A response of the origin that a rule settles.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled<'a> {
+    /// Its status.
+    pub status: StatusCode,
+    /// The status of the stored response that it confirms if it is a 304.
+    pub confirms: StatusCode,
+    /// The fields of that response, if one was asked about.
+    pub confirmed: Option<&'a HeaderMap>,
+}
+
+impl Settled<'_> {
+    fn is_304(&self) -> bool {
+        self.status == StatusCode::NOT_MODIFIED
+    }
+
+    /// Returns the status that the rule is applied to.
+    pub fn status(&self) -> StatusCode {
+        if self.is_304() { self.confirms } else { self.status }
+    }
+
+    /// Returns whether the response has what entries look at. A 304 alone has not: the decision on
+    /// the response that it is about stands.
+    fn can_be_decided(&self) -> bool {
+        !self.is_304() || self.confirmed.is_some()
+    }
 }
 
 /// Changes to caching settings.
@@ -169,6 +207,9 @@ impl Rule {
             request: Edits::default(),
             cookies: CookieFilter::default(),
             answer: Vec::new(),
+            locations: Vec::new(),
+            substitution: None,
+            responses: None,
             actions: None,
             paths: Vec::new(),
             client: None,
@@ -189,7 +230,14 @@ impl Rule {
         let is_for_clients =
             |state: &&String| FOR_CLIENTS.iter().any(|key| state.starts_with(*key));
         let states: Vec<_> = self.states.iter().filter(|state| !is_for_clients(state)).collect();
-        let told = format!("{:?} {} {states:?}", self.when, self.continues);
+        let mut told = format!("{:?} {} {states:?}", self.when, self.continues);
+        // Tables of their own are not in `states` as a whole.
+        if let Some(responses) = &self.responses {
+            told.push_str(responses.digest());
+        }
+        if let Some(substitution) = &self.substitution {
+            told.push_str(&substitution.told());
+        }
         let digest = digest_of(told.as_bytes());
         let digest = digest.to_str().ok().and_then(|hex| hex.get(..12)).unwrap_or_default();
         Rule { id: format!("{}#{digest}", self.name), ..self }
@@ -244,6 +292,12 @@ impl Rule {
             request: self.request.then(&later.request),
             cookies: self.cookies.then(&later.cookies),
             answer: [&self.answer[..], &later.answer].concat(),
+            locations: [&self.locations[..], &later.locations].concat(),
+            substitution: later.substitution.as_ref().or(self.substitution.as_ref()).cloned(),
+            responses: match (&self.responses, &later.responses) {
+                (Some(ours), Some(theirs)) => ours.then(theirs),
+                (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
+            },
             actions: match (&self.actions, &later.actions) {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
@@ -360,10 +414,18 @@ impl Rule {
 
     /// Edits the head of an origin's response as the rule requires, and adds the key's fields to
     /// `Vary`. A page under the name of a file gets `no-store` if the rule would lengthen its
-    /// lifetime ([`disguise`]). `status` is that of the stored response if a 304 confirms one.
-    pub fn settle(&self, path: &str, status: StatusCode, fields: &mut HeaderMap, received: Time) {
-        let takes_part = self.edit(status, fields, received);
-        let lengthens = self.settings.lifetimes.lengthen(status, takes_part);
+    /// lifetime ([`disguise`]). Decides on the entries for responses, and notes the decision in the
+    /// fields.
+    pub fn settle(&self, path: &str, of: Settled<'_>, fields: &mut HeaderMap, received: Time) {
+        let (status, mut decided) = (of.status(), None);
+        if let Some(responses) = self.responses.as_ref().filter(|_| of.can_be_decided()) {
+            fields.insert(DECISION, responses.decide(status, fields, of.confirmed));
+            decided = self.decided(status, fields);
+        }
+        let rule = decided.as_ref().unwrap_or(self);
+        location_rewrite::rewrite(&self.locations, fields);
+        let takes_part = rule.edit(status, fields, received);
+        let lengthens = rule.settings.lifetimes.lengthen(status, takes_part);
         let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         if lengthens && disguise::is_disguised(path, kind) {
             fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -434,7 +496,7 @@ impl Rule {
 }
 
 /// Returns a digest as 32 hexadecimal digits.
-fn digest_of(bytes: &[u8]) -> HeaderValue {
+pub(super) fn digest_of(bytes: &[u8]) -> HeaderValue {
     let digest = digest::digest(&digest::SHA256, bytes);
     let hex: String = digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     HeaderValue::try_from(hex).unwrap_or(HeaderValue::from_static("rule"))

@@ -129,7 +129,9 @@ fn settled(
     lines: &[(&'static str, &'static str)],
 ) -> HeaderMap {
     let mut answer = fields(lines);
-    rule.settle(path, StatusCode::from_u16(status).unwrap(), &mut answer, Time::from_unix(0));
+    let status = StatusCode::from_u16(status).unwrap();
+    let of = Settled { status, confirms: status, confirmed: None };
+    rule.settle(path, of, &mut answer, Time::from_unix(0));
     answer
 }
 

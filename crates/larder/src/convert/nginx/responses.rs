@@ -1,0 +1,116 @@
+//! Changes of origin servers' responses: `proxy_redirect`, `error_page`, `sub_filter`.
+
+use proxy::rules::request_rules::{LocationRewrite, Substitute};
+
+use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::values::template;
+use crate::convert::output::{Output, list, text};
+use crate::convert::rule_draft::RuleDraft;
+
+/// Adds what `proxy_redirect` does to `Location`. `path` is that of a location by prefix.
+pub fn redirects(
+    scope: &Scope<'_>,
+    path: Option<&str>,
+    (name, at): (&str, &Directive),
+    rule: &mut RuleDraft,
+    out: &mut Output,
+) {
+    let usual = || {
+        let url = scope.arg("proxy_pass").unwrap_or_default();
+        let has_path = url.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+        match (has_path, path) {
+            (true, Some(path)) => format!("{url} {path}"),
+            (true, None) => String::new(),
+            (false, _) => format!("{url}/ /"),
+        }
+    };
+    let all = scope.all(&["proxy_redirect"]);
+    let told: Vec<(&Directive, String)> = match all.is_empty() {
+        true => vec![(at, usual())],
+        false => {
+            let one = |one: &&'_ Directive| match one.args.as_slice() {
+                [word] if word == "default" => usual(),
+                [from, to] if !from.contains('$') => {
+                    template(to, name).map(|to| format!("{from} {to}")).unwrap_or_default()
+                }
+                _ => String::new(),
+            };
+            all.iter().filter(|d| d.arg(0) != "off").map(|d| (*d, one(d))).collect()
+        }
+    };
+    for (at, rewrite) in told {
+        match LocationRewrite::parse(&rewrite) {
+            Ok(_) => rule.add("location-rewrite", rewrite),
+            Err(_) => {
+                let reason = "this change of Location has no equivalent";
+                out.lose(&at.at, "proxy_redirect", reason);
+            }
+        }
+    }
+}
+
+/// Adds the pages of `error_page`: files below the `root` of their own location, or of this one.
+pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
+    for page in scope.all(&["error_page"]) {
+        let Some((target, rest)) = page.args.split_last() else { continue };
+        let (sent, statuses): (Vec<&String>, Vec<&String>) =
+            rest.iter().partition(|one| one.starts_with('='));
+        let sent = sent.first().map(|one| one.trim_start_matches('='));
+        let file = target.starts_with('/').then(|| file(scope, target)).flatten();
+        let (Some(file), Some(true) | None) = (file, sent.map(|sent| !sent.is_empty())) else {
+            out.lose(&page.at, "error_page", "only files below a root have an equivalent");
+            continue;
+        };
+        let sent = sent.map(|sent| format!("{sent} ")).unwrap_or_default();
+        for status in statuses {
+            rule.add("error-page", format!("{status} {sent}@{file}"));
+        }
+    }
+    if rule.has("error-page") && !scope.is_on("proxy_intercept_errors") {
+        rule.set("error-page-for", text("proxy"));
+    }
+}
+
+/// Returns the file of a page.
+fn file(scope: &Scope<'_>, target: &str) -> Option<String> {
+    let own = scope.locations().find(|location| match location.args.as_slice() {
+        [path] => path == target,
+        [sign, path] => sign == "=" && path == target,
+        _ => false,
+    });
+    let root = |location: &Directive| {
+        location.inner().iter().find(|one| one.name == "root").map(|one| one.arg(0).to_owned())
+    };
+    let root = own.and_then(root).or_else(|| scope.arg("root").map(str::to_owned))?;
+    (!root.contains('$')).then(|| format!("{}{target}", root.trim_end_matches('/')))
+}
+
+/// Adds the texts of `sub_filter`.
+pub fn texts(scope: &Scope<'_>, name: &str, rule: &mut RuleDraft, out: &mut Output) {
+    let is_once = scope.arg("sub_filter_once") != Some("off");
+    let mut all = Vec::new();
+    for one in scope.all(&["sub_filter"]) {
+        let to = template(one.arg(1), name);
+        let to = to.filter(|to| Substitute::new(one.arg(0), to, is_once).is_ok());
+        let Some(to) = to.filter(|_| !one.arg(0).contains('$')) else {
+            out.lose(&one.at, "sub_filter", "its variables have no equivalent");
+            continue;
+        };
+        let once = if is_once { ", once = true" } else { "" };
+        all.push(format!("{{ from = {}, to = {}{once} }}", text(one.arg(0)), text(&to)));
+    }
+    if all.is_empty() {
+        return;
+    }
+    rule.set("substitute", format!("[{}]", all.join(", ")));
+    rule.set("substitute-ignore-case", "true");
+    if let Some(types) = scope.get("sub_filter_types") {
+        let types = types.args.iter().map(String::as_str).chain(["text/html"]);
+        rule.set("substitute-types", list(&types.collect::<Vec<_>>()));
+    }
+    if let Some(kept) = scope.get("sub_filter_last_modified").filter(|one| one.arg(0) == "on") {
+        let reason = "a changed body has no Last-Modified";
+        out.lose(&kept.at, "sub_filter_last_modified", reason);
+    }
+}
