@@ -19,6 +19,7 @@ pub mod origin_server;
 pub mod request_rule;
 pub mod rule_actions;
 pub mod rule_condition;
+pub mod rule_guards;
 pub mod setting;
 pub mod settings;
 #[cfg(test)]

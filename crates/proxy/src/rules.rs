@@ -3,7 +3,9 @@
 
 pub mod access;
 pub mod aliases;
+pub mod basic_auth;
 pub mod client_edits;
+pub mod limits;
 pub mod purging;
 pub mod request_rules;
 pub(crate) mod tables;

@@ -8,6 +8,7 @@ use compression::Coding;
 use http::HeaderName;
 use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
+use proxy::rules::basic_auth::CREDENTIALS;
 use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
 use proxy::rules::request_rules::{AnswerEdits, QuerySend, SettingsLayer};
@@ -94,7 +95,7 @@ impl RequestRule {
             by_device: self.key_device,
             languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,
-            request: edits("request-set", &self.request_set, &self.request_remove)?,
+            request: self.request_edits()?,
             key_cookies: self.key_cookies.clone(),
             cookies: CookieFilter {
                 keep: kept(&self.cookie_keep),
@@ -112,6 +113,17 @@ impl RequestRule {
         })
     }
 
+    /// Returns the edits of requests. Credentials for the proxy itself are taken out, so that the
+    /// response is that of any client.
+    fn request_edits(&self) -> Result<Edits, Wrong> {
+        let own = edits("request-set", &self.request_set, &self.request_remove)?;
+        if self.actions.guards.basic_auth.is_none() {
+            return Ok(own);
+        }
+        let set = format!("{CREDENTIALS}: {{header.authorization}}");
+        Ok(edits("request-set", &[set], &["authorization".to_owned()])?.then(&own))
+    }
+
     fn client_edits(&self) -> Result<Option<Arc<ClientEdits>>, Wrong> {
         let new = |set, remove| ClientEdits::new(set, remove, &self.hide);
         new(&[], &self.client_remove).map_err(|why| ("client-remove", why))?;
@@ -123,7 +135,8 @@ impl RequestRule {
     /// Returns whether the rule keeps requests from the cache or the origin, and so is for every
     /// reading of a path.
     pub fn keeps_out(&self) -> bool {
-        self.bypass || self.actions.deny || !self.actions.allow_methods.is_empty()
+        let RuleActions { deny, allow_methods, guards, .. } = &self.actions;
+        self.bypass || *deny || !allow_methods.is_empty() || guards.is_any()
     }
 
     /// Returns whether the rule adds names to objects of the requests of other rules.

@@ -14,6 +14,7 @@ use semantics::Pattern;
 
 use crate::config::origin_server::Server;
 use crate::config::rule_condition::{Wrong, parse_all};
+use crate::config::rule_guards::RuleGuards;
 use crate::config::upstreams;
 
 /// The value of `upstream` that stands for the server that the request's host names.
@@ -41,6 +42,7 @@ pub struct RuleActions {
     pub set_host: Option<String>,
     pub upstream: Vec<String>,
     pub allowed_hosts: Vec<String>,
+    pub guards: RuleGuards,
 }
 
 /// The origin that a rule names.
@@ -58,6 +60,10 @@ impl RuleActions {
     /// Returns the actions as the proxy uses them; `None` if there are none. `rule` is the name of
     /// the rule. Reads the file of a response.
     pub fn to_proxy(&self, rule: &str) -> Result<Option<Arc<Actions>>, Wrong> {
+        if self.deny && self.guards.is_any() {
+            let text = "expected no limits and no basic-auth beside it, which refuses all requests";
+            return Err(("deny", text.to_owned()));
+        }
         let method = |name: &String| Method::from_bytes(name.as_bytes());
         let methods = self.allow_methods.iter().map(method).collect::<Result<_, _>>();
         let actions = Actions {
@@ -69,6 +75,8 @@ impl RuleActions {
             host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
             upstream: self.upstream_site(rule)?,
             allowed_hosts: parse_all::<HostPattern>("allowed-hosts", &self.allowed_hosts)?,
+            limits: self.guards.limit(rule)?.into_iter().collect(),
+            basic_auth: self.guards.users()?,
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
     }

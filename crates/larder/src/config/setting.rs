@@ -423,6 +423,7 @@ macro_rules! parsed {
     )*};
 }
 
+parsed!(proxy::rules::limits::LimitKey, proxy::rules::limits::Rate);
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(Format, StatusPattern);
 parsed!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proxy::rules::limits::{LimitKey, Rate};
 use proxy::rules::request_rules::QuerySend;
 
 use super::common::YEARS;
@@ -10,11 +11,24 @@ use crate::config::request_rule::{RequestRule, Then};
 use crate::config::rule_condition::RuleCondition;
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::status_times::{STATUS, STATUS_TIME};
-use crate::config::value::Kind;
+use crate::config::value::{Checked, Kind};
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
 
 choice!(THEN for Then { "stop" => Then::Stop, "continue" => Then::Continue });
+
+const RATE: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<Rate>,
+    expected: "requests in a time, such as 10/s or 30/m",
+    value_name: "RATE",
+    example: "10/s",
+});
+const LIMIT_KEY: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<LimitKey>,
+    expected: "\"client\", \"site\", \"rule\", \"request\" or \"header.NAME\"",
+    value_name: "KEY",
+    example: "client",
+});
 
 const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
@@ -155,6 +169,51 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Largest body of a request; a larger one is answered with 413.
     "max-body", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""10M""#)
         -> actions.max_body;
+
+    /// Requests in a second, minute or hour ("10/s", "30/m", "100/h"), for each key of `limit-by`;
+    /// more are answered with 429.
+    "limit-rate", RATE, ["none"], word("none"), live, example(r#""10/s""#)
+        -> actions.guards.rate;
+
+    /// Requests beyond the rate that are accepted at once before others are refused.
+    "limit-burst", Kind::Int(0, 100_000), ["0"], live, example("20") -> actions.guards.burst;
+
+    /// Those of the burst that wait in place of being sent on at once, until the rate permits them.
+    "limit-queue", Kind::Int(0, 100_000), ["0"], live, example("20") -> actions.guards.queue;
+
+    /// Requests at the same time; more are answered with 429.
+    "limit-concurrent", Kind::Int(1, 1 << 30), ["none"], word("none"), live, example("20")
+        -> actions.guards.concurrent;
+
+    /// Bytes of response bodies a second. Tunnels are not slowed.
+    "limit-bandwidth", Kind::Size(1, 1 << 40), ["none"], word("none"), live, example(r#""1M""#)
+        -> actions.guards.bandwidth;
+
+    /// Bytes of each response that come before that.
+    "limit-bandwidth-after", Kind::Size(0, 1 << 50), ["0"], live, example(r#""10M""#)
+        -> actions.guards.bandwidth_after;
+
+    /// What the limits count by: "client" (the address, of IPv6 the /64 network; behind a proxy in
+    /// `forwarded.trust`, the client that it names), "site", "rule" (all requests together),
+    /// "header.NAME" (a request without it counts for its client), or "request" (each response by
+    /// itself, only for `limit-bandwidth`).
+    "limit-by", LIMIT_KEY, ["client"], live, example(r#""header.X-API-Key""#)
+        -> actions.guards.by;
+
+    /// Status of refusals.
+    "limit-status", Kind::Int(400, 599), ["429"], live, example("503") -> actions.guards.status;
+
+    /// Counts and logs requests over the limits, but refuses none.
+    "limit-dry-run", Kind::Bool, ["false"], live, example("true") -> actions.guards.dry_run;
+
+    /// File of users that `htpasswd -B` makes, one NAME:HASH in each line, with bcrypt or argon2;
+    /// read at start and reload. Others get 401. The origin server does not get Authorization.
+    "basic-auth", Kind::Text("a path"), ["none"], word("none"), live,
+        example(r#""@/etc/larder/staff""#) -> actions.guards.basic_auth;
+
+    /// Realm that browsers show when they ask for name and password.
+    "realm", Kind::Text("a text"), ["Restricted"], live, example(r#""Staff""#)
+        -> actions.guards.realm;
 
     /// Prefix of whole segments removed from the path that the origin server is asked for. Further
     /// changes follow in the order of these keys. The key of the object has the client's path.
