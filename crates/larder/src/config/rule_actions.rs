@@ -60,10 +60,6 @@ impl RuleActions {
     /// Returns the actions as the proxy uses them; `None` if there are none. `rule` is the name of
     /// the rule. Reads the file of a response.
     pub fn to_proxy(&self, rule: &str) -> Result<Option<Arc<Actions>>, Wrong> {
-        if self.deny && self.guards.is_any() {
-            let text = "expected no limits and no basic-auth beside it, which refuses all requests";
-            return Err(("deny", text.to_owned()));
-        }
         let method = |name: &String| Method::from_bytes(name.as_bytes());
         let methods = self.allow_methods.iter().map(method).collect::<Result<_, _>>();
         let actions = Actions {

@@ -204,16 +204,14 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "limit-status", Kind::Int(400, 599), ["429"], live, example("503") -> actions.guards.status;
 
     /// Counts and logs requests over the limits, but refuses none.
-    "limit-dry-run", Kind::Bool, ["false"], live, example("true") -> actions.guards.dry_run;
+    "limit-dry-run", Kind::Bool, ["false"], live -> actions.guards.dry_run;
 
     /// File of users that `htpasswd -B` makes, one NAME:HASH in each line, with bcrypt or argon2;
     /// read at start and reload. Others get 401. The origin server does not get Authorization.
-    "basic-auth", Kind::Text("a path"), ["none"], word("none"), live,
-        example(r#""@/etc/larder/staff""#) -> actions.guards.basic_auth;
+    "basic-auth", Kind::Text("a path"), ["none"], word("none"), live -> actions.guards.basic_auth;
 
     /// Realm that browsers show when they ask for name and password.
-    "realm", Kind::Text("a text"), ["Restricted"], live, example(r#""Staff""#)
-        -> actions.guards.realm;
+    "realm", Kind::Text("a text"), ["Restricted"], live -> actions.guards.realm;
 
     /// Prefix of whole segments removed from the path that the origin server is asked for. Further
     /// changes follow in the order of these keys. The key of the object has the client's path.
