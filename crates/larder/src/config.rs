@@ -20,6 +20,7 @@ pub mod origin_server;
 pub mod request_rule;
 pub mod rule_actions;
 pub mod rule_condition;
+pub mod rule_guards;
 pub mod rule_response;
 pub mod rule_substitute;
 pub mod setting;

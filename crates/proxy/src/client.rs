@@ -7,6 +7,7 @@ pub(crate) mod http2_body;
 pub mod http2_options;
 pub mod limits;
 pub(crate) mod link;
+pub(crate) mod password_checks;
 pub(crate) mod pool;
 pub(crate) mod reclaimer;
 pub(crate) mod tunnel_permits;

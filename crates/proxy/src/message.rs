@@ -7,6 +7,7 @@ pub mod date;
 pub mod forwarded;
 pub mod framing;
 pub mod header_edits;
+pub mod password_hash;
 pub mod request_id;
 pub mod scheme;
 pub mod template;

@@ -67,10 +67,11 @@ pub struct Options {
 
 impl Options {
     /// Takes over the state that a reload must not change: that of the servers of sites that
-    /// existed before, and the number of caches.
+    /// existed before, the number of caches, and the counters of limits.
     pub(crate) fn adopt(&mut self, before: &Options) {
         self.front.adopt(&before.front);
         self.caches = before.caches;
+        self.rules.adopt(&before.rules);
     }
 
     /// Returns the site whose origin gets the requests to `site` under a rule.

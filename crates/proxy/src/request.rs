@@ -1,8 +1,10 @@
 //! Interpretation of a request: its target, its facts, the operator's rule for it, and the request
 //! sent upstream on its behalf.
 
+pub(crate) mod admission;
 pub(crate) mod buffering;
 pub(crate) mod context;
+pub(crate) mod held;
 pub(crate) mod key_check;
 pub(crate) mod login;
 pub(crate) mod negotiated;

@@ -3,8 +3,10 @@
 
 pub mod access;
 pub mod aliases;
+pub mod basic_auth;
 pub mod client_edits;
 pub mod error_page;
+pub mod limits;
 pub mod purging;
 pub mod request_rules;
 pub(crate) mod tables;

@@ -18,6 +18,7 @@ use upstream::message::pseudonym::Pseudonym;
 use upstream::message::via::Via;
 use upstream::send::client::Upstream;
 
+use crate::client::password_checks::PasswordChecks;
 use crate::client::pool::Pool;
 use crate::client::tunnel_permits::TunnelPermits;
 use crate::fill::detached::Detached;
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     /// The memory of bodies that wait for slow clients.
     pub buffers: Arc<Buffers>,
     pub tunnels: Arc<TunnelPermits>,
+    /// Checks of passwords that rules ask for.
+    pub passwords: PasswordChecks,
     /// Permits of running encoders.
     pub encoders: Arc<Semaphore>,
     /// This node, if it belongs to a fleet.
@@ -90,6 +93,7 @@ impl Shared {
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
             buffers: Arc::default(),
             tunnels: Arc::new(TunnelPermits::new(clock)),
+            passwords: PasswordChecks::default(),
             encoders: Arc::new(Semaphore::new(ENCODERS_MAX)),
             node,
             stream,

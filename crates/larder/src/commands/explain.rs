@@ -143,6 +143,8 @@ fn in_lines(told: &Value) -> String {
     if told["denied"].is_string() {
         lines.push(("denied", text(&told["denied"])));
     }
+    let limits = told["limited"].as_array().into_iter().flatten();
+    lines.extend(limits.map(|limit| ("limited", text(limit))));
     lines.extend(in_fleet(&told["fleet"]));
     if !told["answer"].is_null() {
         lines.push(("answer", judged(&told["answer"])));

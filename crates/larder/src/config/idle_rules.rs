@@ -13,8 +13,8 @@ use crate::config::rule_actions::RuleUpstream;
 use crate::config::rule_condition::{RuleCondition, Tests};
 
 impl Config {
-    /// Returns a sentence for each rule that never applies, and for each whose statuses or keys for
-    /// the origin's servers do not matter.
+    /// Returns a sentence for each rule that never applies, and for each whose statuses or other
+    /// keys do not matter.
     pub fn idle_rules(&self) -> Vec<String> {
         let called = |at: usize| match &self.rules[at].name {
             Some(name) => format!("rule {name:?}"),
@@ -27,6 +27,10 @@ impl Config {
             } else if let Some(first) = self.rules[..at].iter().position(|r| takes_all_of(r, rule))
             {
                 told.push(behind(&called(at), &called(first)));
+            }
+            if rule.actions.deny && rule.actions.guards.is_any() {
+                let text = "limits and basic-auth have no effect beside deny";
+                told.push(format!("{}: {text}", called(at)));
             }
             if rule.has_idle_statuses() {
                 let text = "statuses has no effect without ttl, default-ttl, min-ttl, answer-set \
@@ -330,5 +334,11 @@ mod tests {
                    [[access]]\naction = 'allow'\nclients = ['192.168.0.0/16']";
         let told = told(net);
         assert_eq!(told.len(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn a_rule_that_refuses_all_needs_no_limits() {
+        let told = told("[[rule]]\ndeny = true\nlimit-rate = '1/s'");
+        assert_eq!(told, ["rule 1: limits and basic-auth have no effect beside deny"]);
     }
 }

@@ -8,6 +8,7 @@ use compression::Coding;
 use http::HeaderName;
 use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
+use proxy::rules::basic_auth::CREDENTIALS;
 use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
 use proxy::rules::request_rules::{AnswerEdits, LocationRewrite, QuerySend, SettingsLayer};
@@ -121,7 +122,8 @@ impl RequestRule {
         })
     }
 
-    /// Returns the edits of the request. Credentials of the proxy replace those of the client.
+    /// Returns the edits of the request. Credentials of the proxy replace those of the client, and
+    /// credentials for the proxy itself are taken out, so that the response is that of any client.
     fn request_edits(&self) -> Result<Edits, Wrong> {
         let is_authorization = |line: &String| {
             let name = line.split(':').next().unwrap_or_default();
@@ -135,7 +137,12 @@ impl RequestRule {
             }
             remove.push("Authorization".to_owned());
         }
-        edits("request-set", &self.request_set, &remove)
+        let own = edits("request-set", &self.request_set, &remove)?;
+        if self.actions.guards.basic_auth.is_none() {
+            return Ok(own);
+        }
+        let set = format!("{CREDENTIALS}: {{header.authorization}}");
+        Ok(edits("request-set", &[set], &["authorization".to_owned()])?.then(&own))
     }
 
     fn client_edits(&self) -> Result<Option<Arc<ClientEdits>>, Wrong> {
@@ -152,7 +159,8 @@ impl RequestRule {
     /// Returns whether the rule keeps requests from the cache or the origin, and so is for every
     /// reading of a path.
     pub fn keeps_out(&self) -> bool {
-        self.bypass || self.actions.deny || !self.actions.allow_methods.is_empty()
+        let RuleActions { deny, allow_methods, guards, .. } = &self.actions;
+        self.bypass || *deny || !allow_methods.is_empty() || guards.is_any()
     }
 
     /// Returns whether the rule adds names to objects of the requests of other rules.

@@ -16,6 +16,7 @@ use semantics::{Pattern, StatusPattern};
 use crate::config::credentials::authorization;
 use crate::config::origin_server::Server;
 use crate::config::rule_condition::{Wrong, parse_all};
+use crate::config::rule_guards::RuleGuards;
 use crate::config::upstreams;
 
 /// The value of `upstream` that stands for the server that the request's host names.
@@ -43,6 +44,7 @@ pub struct RuleActions {
     pub set_host: Option<String>,
     pub upstream: Vec<String>,
     pub allowed_hosts: Vec<String>,
+    pub guards: RuleGuards,
     pub timeouts: Timeouts,
     pub next_upstream: Option<Vec<String>>,
     pub follow_redirects: u8,
@@ -96,6 +98,8 @@ impl RuleActions {
             credentials: (self.credentials.as_deref().map(authorization).transpose())
                 .map_err(|why| ("credentials", why))?,
             try_root: self.try_root.as_ref().map(|_| files_of(rule)),
+            limits: self.guards.limit(rule)?.into_iter().collect(),
+            basic_auth: self.guards.users()?,
         };
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
     }

@@ -424,6 +424,7 @@ macro_rules! parsed {
     )*};
 }
 
+parsed!(proxy::rules::limits::LimitKey, proxy::rules::limits::Rate);
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(Format, StatusPattern);
 parsed!(

@@ -3,6 +3,7 @@
 mod backend;
 pub mod condition;
 mod known;
+mod limits;
 mod listeners;
 mod location;
 mod matching;
@@ -18,6 +19,7 @@ use std::path::Path;
 
 use crate::convert::nginx::backend::Upstreams;
 use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::limits::Zones;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server::Server;
 use crate::convert::nginx::syntax::{Directive, Reader};
@@ -33,6 +35,7 @@ struct Http<'a> {
     /// Longest time that something unused stays stored, by zone.
     inactive: BTreeMap<String, String>,
     compresses: bool,
+    zones: Zones,
 }
 
 /// Converts a file. The error is a sentence.
@@ -52,6 +55,7 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
         variables: Variables::new(),
         inactive: BTreeMap::new(),
         compresses: false,
+        zones: Zones::new(&block),
     };
     for one in &block {
         match one.name.as_str() {

@@ -221,13 +221,12 @@ impl Output {
 /// configuration must not name variables of the environment.
 fn check(text: &str) -> Result<(), Problems> {
     let name = "larder.toml";
-    // Files of pages are on another machine.
-    let lines = text.lines().map(|line| match line.starts_with("error-page = ") {
-        true => "",
-        false => line,
-    });
-    let text = lines.collect::<Vec<_>>().join("\n");
-    let file = File::parse(name, &text.replace("{env:", "{?:"))?;
+    // The files of pages and users are on another machine.
+    let of_files = ["error-page = ", "basic-auth = ", "realm = "];
+    let is_checked = |line: &&str| !of_files.iter().any(|key| line.starts_with(key));
+    let text: Vec<&str> =
+        text.lines().map(|line| Some(line).filter(is_checked).unwrap_or("#")).collect();
+    let file = File::parse(name, &text.join("\n").replace("{env:", "{?:"))?;
     Loaded::build(&file, &Layer::new())?;
     Ok(())
 }

@@ -99,10 +99,10 @@ fn nginx_lost_conditions_and_users_fail_closed() {
         server { server_name a.test; root /srv;
         location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host; proxy_cache z;
           proxy_cache_bypass $geoip_x; proxy_no_cache $geoip_x; }
-        location /users/ { auth_basic on; proxy_pass http://10.0.0.1; }
+        location /users/ { auth_request /x; proxy_pass http://10.0.0.1; }
         location ~ \\.php$ { fastcgi_pass unix:/run/php; } }",
     );
-    let expected = ["7: fastcgi_pass", "6: auth_basic", "5: proxy_cache_bypass $geoip_x"];
+    let expected = ["7: fastcgi_pass", "6: auth_request", "5: proxy_cache_bypass $geoip_x"];
     assert_eq!(losses, expected);
     assert!(table(&toml, "\"a.test / bypass\"").contains("bypass = true"), "{toml}");
     assert!(table(&toml, "\"a.test /users/ access\"").contains("deny = true"), "{toml}");
@@ -468,5 +468,39 @@ fn vcl_conditions_on_responses_become_entries() {
         "error-page = [\"5xx Sorry\"]",
     ] {
         assert!(toml.contains(line), "{line}: {toml}");
+    }
+}
+
+#[test]
+fn nginx_limits_and_passwords_are_rules_that_continue() {
+    let (toml, losses) = nginx(
+        "limit_req_zone $binary_remote_addr zone=one:10m rate=5r/s;
+        limit_conn_zone $server_name zone=all:10m; limit_req_zone $http_x zone=odd:1m rate=1r/s;
+        server { server_name a.test; root /srv; limit_rate 500k; limit_rate_after 1m;
+        location / { limit_req zone=one burst=20 delay=8; limit_req_status 429;
+          limit_conn all 10; limit_conn_dry_run on; }
+        location /b { limit_req zone=one nodelay burst=3; limit_rate 0; }
+        location /c { limit_req zone=odd; limit_rate 0; }
+        location /d { auth_basic \"Staff only\"; auth_basic_user_file /etc/users; limit_rate 0; }
+        }
+        server { server_name b.test; auth_basic x; auth_basic_user_file /etc/users;
+          location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, ["8: limit_req", "5: limit_req one", "11: auth_basic"]);
+    for (name, lines) in [
+        ("\"a.test / limit_req\"", "limit-rate = \"5/s\"\nlimit-burst = 20\nlimit-queue = 12"),
+        (
+            "\"a.test / limit_conn\"",
+            "limit-by = \"site\"\nlimit-status = 503\nlimit-dry-run = true\nlimit-concurrent = 10",
+        ),
+        (
+            "\"a.test / limit_rate\"",
+            "limit-bandwidth = \"500K\"\nlimit-bandwidth-after = \"1M\"\nlimit-by = \"request\"",
+        ),
+        ("\"a.test /b limit_req\"", "limit-status = 503\nlimit-rate = \"5/s\"\nlimit-burst = 3"),
+        ("\"a.test /d auth_basic\"", "basic-auth = \"@/etc/users\"\nrealm = \"Staff only\""),
+    ] {
+        let rule = table(&toml, name);
+        assert!(rule.contains(&format!("then = \"continue\"\n{lines}")), "{lines}: {rule}");
     }
 }

@@ -221,3 +221,46 @@ fn lists_are_read_again_when_their_files_change() {
     fs::write(&list, "/d\n").unwrap();
     assert!(eventually(|| denied(&all) == ["/d"]), "{}", larder.said());
 }
+
+#[test]
+fn limits_keep_their_counters_and_users_are_read_again() {
+    // The password of both users is "secret".
+    const HASH: &str = "$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
+    let origin = Origin::start();
+    let setup = Setup::reverse(&origin.url(""));
+    let users = setup.path("users");
+    fs::write(&users, format!("ann:{HASH}\n")).unwrap();
+    let rules = |rate: &str| {
+        format!(
+            "[[rule]]\nname = 'limited'\npaths = ['/limited']\nlimit-rate = '{rate}'\n\
+             [[rule]]\npaths = ['/staff']\nbasic-auth = '@{}'\n",
+            users.display()
+        )
+    };
+    let setup = setup.config(&rules("1/h"));
+    let larder = setup.start();
+    let status = |path: &str| ask(larder.address(), "a.test", path);
+    let staff = |user: &str| {
+        let client = &mut Client::connect(larder.address());
+        let request = get("/staff").header("Host", "a.test").header("Authorization", user);
+        client.send(request.bytes()).answer().status
+    };
+    let (ann, bob) = ("Basic YW5uOnNlY3JldA==", "Basic Ym9iOnNlY3JldA==");
+    assert_eq!([status("/limited"), status("/limited")], [200, 429]);
+    assert_eq!([staff(ann), staff(bob)], [200, 401]);
+    let config = fs::read_to_string(setup.path("larder.toml")).unwrap();
+    fs::write(setup.path("larder.toml"), format!("{config}[[rule]]\npaths = ['/x']\n")).unwrap();
+    fs::write(&users, format!("bob:{HASH}\n")).unwrap();
+    assert_eq!(reload(&larder).0, 200);
+    assert_eq!(status("/limited"), 429);
+    assert_eq!([staff(ann), staff(bob)], [401, 200]);
+    fs::write(&users, "bob:secret\n").unwrap();
+    let (refused, why) = reload(&larder);
+    let expected = "line 1: expected a bcrypt or argon2 hash for \"bob\", got crypt or plain text";
+    assert!(refused >= 400 && why.contains(expected) && !why.contains("secret"), "{why}");
+    assert_eq!(staff(bob), 200);
+    fs::write(&users, format!("bob:{HASH}\n")).unwrap();
+    fs::write(setup.path("larder.toml"), config.replace("1/h", "2/h")).unwrap();
+    assert_eq!(reload(&larder).0, 200);
+    assert_eq!(status("/limited"), 200);
+}

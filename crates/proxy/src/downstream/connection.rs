@@ -78,9 +78,10 @@ pub(crate) async fn tunnel_through<T>(
     tunnel: Tunnel,
     cut: impl Future<Output = T>,
 ) -> tunnel::Ended {
-    let Tunnel { upstream, mut transaction, lifetime, place } = tunnel;
+    let Tunnel { upstream, mut transaction, lifetime, held } = tunnel;
+    let place = held.as_ref().and_then(|held| held.tunnel.as_ref());
     let displaced = async {
-        match &place {
+        match place {
             Some(place) => place.displaced().await,
             None => pending().await,
         }

@@ -41,21 +41,23 @@ use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
 use crate::peers::node::Node;
+use crate::request::admission::Admission;
 use crate::request::context::RequestContext;
+use crate::request::held::Held;
 use crate::request::prepare::prepare;
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::request_values::{Requester, ResponseValues};
 use crate::request::route::{Route, RouteInput};
 use crate::request::target::{Refused, TargetPlace};
-use crate::request::{buffering, login, target};
+use crate::request::{admission, buffering, login, target};
 use crate::response::client_response::ClientResponse;
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::response::{error_response, page, pass_through, reply};
+use crate::response::{error_response, page, pass_through, refusal, reply};
 use crate::rules::access::{Denial, Query, Verdict};
-use crate::rules::request_rules::DECISION;
+use crate::rules::request_rules::{Actions, DECISION};
 use crate::services::Services;
 
 /// A response, or the future that makes it.
@@ -111,6 +113,8 @@ struct ParsedRequest {
 enum Rest {
     /// Check whether it is a purge, and whether its destination is permitted.
     Permission,
+    /// Wait until the limits of its rule, or the check of its password, admit it.
+    Admission,
     /// Read its body, or open a tunnel.
     Body,
     Route(Route),
@@ -145,7 +149,7 @@ pub(crate) fn answer(
             let work = Unanswered::new(async move {
                 let _busy = busy;
                 let response = later(&context, transaction, body, purge, rest).await;
-                finished(&context, response)
+                held(&context, finished(&context, response))
             });
             Answering::Later(Unanswered { is_unsafe, ..work })
         }
@@ -236,10 +240,49 @@ fn at_once(
         }
         Verdict::ByAddress => return Err((transaction, Rest::Permission)),
     }
-    let transaction = match answer_here(context, transaction, body) {
-        Ok(response) => return Ok(finished(context, response)),
-        Err(transaction) => transaction,
+    let transaction = match answer_here(context, transaction, body, false) {
+        Step::Continue(transaction) => transaction,
+        Step::Answer(response) => return Ok(finished(context, response)),
+        Step::Admission(transaction, actions) => {
+            return admitted_at_once(context, &actions, transaction, body);
+        }
     };
+    routed_at_once(context, transaction, body)
+}
+
+/// Answers a request that its rule must admit without waiting, or returns the next step.
+#[cold]
+#[expect(clippy::result_large_err, reason = "as `at_once`")]
+fn admitted_at_once(
+    context: &RequestContext,
+    actions: &Actions,
+    transaction: Transaction,
+    body: &RequestBody,
+) -> Result<ClientResponse, (Transaction, Rest)> {
+    let transaction = match admission::begin(context, actions) {
+        Admission::Admitted => transaction,
+        Admission::Waits => return Err((transaction, Rest::Admission)),
+        Admission::Refused(refusal) => {
+            return Ok(finished(context, refusal::refuse(transaction, refusal)));
+        }
+    };
+    let response = match answer_here(context, transaction, body, true) {
+        Step::Answer(response) => finished(context, response),
+        Step::Continue(transaction) | Step::Admission(transaction, _) => {
+            routed_at_once(context, transaction, body)?
+        }
+    };
+    Ok(held(context, response))
+}
+
+/// Answers a request that goes on to the cache without waiting, or returns the next step.
+#[inline(always)]
+#[expect(clippy::result_large_err, reason = "as `at_once`")]
+fn routed_at_once(
+    context: &RequestContext,
+    transaction: Transaction,
+    body: &RequestBody,
+) -> Result<ClientResponse, (Transaction, Rest)> {
     context
         .client
         .state
@@ -270,18 +313,31 @@ async fn later(
     purge: PurgeFields,
     rest: Rest,
 ) -> ClientResponse {
+    if matches!(rest, Rest::Permission) {
+        transaction = match purge::answer(context, transaction, &body, purge).await {
+            Answered::Yes(response) => return *response,
+            Answered::NotAPurge(transaction) => transaction,
+        };
+        if let Err(failure) = permitted(context).await {
+            return failed(transaction, failure);
+        }
+    }
     let rest = match rest {
-        Rest::Permission => {
-            transaction = match purge::answer(context, transaction, &body, purge).await {
-                Answered::Yes(response) => return *response,
-                Answered::NotAPurge(transaction) => transaction,
-            };
-            if let Err(failure) = permitted(context).await {
-                return failed(transaction, failure);
-            }
-            transaction = match answer_here(context, transaction, &body) {
-                Ok(response) => return response,
-                Err(transaction) => transaction,
+        Rest::Permission | Rest::Admission => {
+            transaction = match answer_here(context, transaction, &body, false) {
+                Step::Answer(response) => return response,
+                Step::Continue(transaction) => transaction,
+                Step::Admission(transaction, actions) => {
+                    if let Err(refusal) = Box::pin(admission::admit(context, &actions)).await {
+                        return refusal::refuse(transaction, refusal);
+                    }
+                    match answer_here(context, transaction, &body, true) {
+                        Step::Answer(response) => return response,
+                        Step::Continue(transaction) | Step::Admission(transaction, _) => {
+                            transaction
+                        }
+                    }
+                }
             };
             context
                 .client
@@ -301,7 +357,11 @@ async fn later(
                 if place.is_none() {
                     return too_many_tunnels(transaction);
                 }
-                context.place.set(place);
+                let held = Held {
+                    tunnel: place,
+                    ..context.held.take().map_or_else(Held::default, |held| *held)
+                };
+                context.held.set(Some(Box::new(held)));
             }
             if !body.is_end_stream() {
                 if let Some(max) = context.max_body() {
@@ -353,27 +413,48 @@ fn without_hidden(options: &Options, mut response: ClientResponse) -> ClientResp
     response
 }
 
-/// Answers requests that need neither cache nor origin.
+/// Lets a response keep what its request holds.
+fn held(context: &RequestContext, mut response: ClientResponse) -> ClientResponse {
+    if let Some(held) = context.held.take() {
+        response.body_mut().hold(held);
+    }
+    response
+}
+
+/// Next step of a request.
+#[expect(clippy::large_enum_variant, reason = "moved once")]
+enum Step {
+    Continue(Transaction),
+    Answer(ClientResponse),
+    /// Its rule must admit it first.
+    Admission(Transaction, Arc<Actions>),
+}
+
+/// Answers requests that need neither cache nor origin. `is_admitted`: the rule has admitted it.
 fn answer_here(
     context: &RequestContext,
     transaction: Transaction,
     body: &RequestBody,
-) -> Result<ClientResponse, Transaction> {
+    is_admitted: bool,
+) -> Step {
     let actions = context.rule.as_ref().and_then(|rule| rule.actions.as_ref());
     let transaction = match actions {
+        Some(actions) if !is_admitted && actions.guards() => {
+            return Step::Admission(transaction, actions.clone());
+        }
         Some(actions) => match reply::answer(context, actions, transaction, body) {
-            Ok(response) => return Ok(response),
+            Ok(response) => return Step::Answer(response),
             Err(transaction) => transaction,
         },
         None => transaction,
     };
     if let Some(denial) = refuses_upgrade(context) {
-        return Ok(failed(transaction, Failure::Denied(denial)));
+        return Step::Answer(failed(transaction, Failure::Denied(denial)));
     }
     if max_forwards::hops_left(&context.head.method, &context.head.fields) == Some(0) {
-        return Ok(max_forwards_reached(transaction, &context.head));
+        return Step::Answer(max_forwards_reached(transaction, &context.head));
     }
-    Err(transaction)
+    Step::Continue(transaction)
 }
 
 /// Returns the facts that determine a request's route.
@@ -693,8 +774,8 @@ async fn connect(
             let (origin, trail) = (Arc::new(origin), Attempts::default());
             trail.note(&origin, stream.peer_addr().map(|peer| peer.ip()));
             transaction.note_server(&origin, Some(&Arc::new(trail)));
-            let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
-            let tunnel = Tunnel { upstream: stream.into(), transaction, lifetime, place };
+            let (lifetime, held) = (options.tunnels.lifetime(), Some(Held::of_tunnel(place)));
+            let tunnel = Tunnel { upstream: stream.into(), transaction, lifetime, held };
             Response::new(ResponseBody::of_tunnel(tunnel))
         }
     }

@@ -34,6 +34,7 @@ use serde_json::{Value, json};
 use store::{Key, LookupOptions};
 use upstream::message::upgrade;
 
+use crate::client::addresses::network;
 use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};
 use crate::get::plan;
@@ -56,6 +57,8 @@ use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
+use crate::rules::basic_auth::CREDENTIALS;
+use crate::rules::limits::{Limit, LimitKey};
 use crate::rules::request_rules::{Reply, Rule, Settled};
 use crate::services::Services;
 
@@ -224,6 +227,7 @@ pub(crate) async fn explain(
         "would": would,
         "compressed": negotiated.coding.map(Coding::name),
         "denied": case.denial(),
+        "limited": case.limits(options.forwarded.client(here, &head.fields)),
         "answer": Value::Null,
         "fleet": Value::Null,
     });
@@ -268,6 +272,9 @@ impl ExplainedRequest<'_> {
         if actions.deny {
             return Some("refuse it with 403 (deny)".to_owned());
         }
+        if actions.basic_auth.is_some() && !self.head.fields.has(&CREDENTIALS) {
+            return Some("ask for a name and a password with 401 (basic-auth)".to_owned());
+        }
         if !actions.allows(&self.head.method) {
             return Some("refuse it with 405 (allow-methods)".to_owned());
         }
@@ -278,6 +285,21 @@ impl ExplainedRequest<'_> {
             Reply::Redirect(status, _) => Some(format!("answer with {status} (redirect)")),
             Reply::Respond(status, ..) => Some(format!("answer with {status} (respond)")),
         }
+    }
+
+    /// Lists the limits that count the request, and by what.
+    fn limits(&self, client: IpAddr) -> Vec<String> {
+        let actions = self.rule.as_ref().and_then(|rule| rule.actions.as_ref());
+        let limits = actions.map(|actions| &actions.limits[..]).unwrap_or_default();
+        let by = |limit: &Limit| match &limit.terms.by {
+            LimitKey::Client => format!("client {}", network(client)),
+            LimitKey::Header(name) if self.head.fields.has(name) => format!("header {name}"),
+            LimitKey::Header(_) => format!("client {}", network(client)),
+            LimitKey::Site => "site".to_owned(),
+            LimitKey::Rule => "rule".to_owned(),
+            LimitKey::Request => "request".to_owned(),
+        };
+        limits.iter().map(|limit| format!("by {} ({})", by(limit), limit.terms.rule)).collect()
     }
 
     /// Lists the rules that match, in order, and what each states.

@@ -88,6 +88,10 @@ pub enum Event {
     BytesAfterCompression,
     /// A response was sent as it is, because too many others were being compressed.
     CompressionSkipped,
+    /// A request waited in the queue of a limit.
+    RequestQueued,
+    /// A request was over a limit that is in a dry run.
+    LimitDryRun,
     /// The wall clock was set, or the machine was suspended.
     ClockSet,
 }

@@ -172,6 +172,7 @@ impl Metrics {
         self.cache(&mut out);
         self.fills(&mut out);
         self.compression(&mut out);
+        self.limits(&mut out);
         self.neighbours(&mut out);
         self.upstream(&mut out);
         for source in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -335,6 +336,13 @@ impl Metrics {
             let help = "Bytes of responses before and after they were compressed.";
             out.counter("larder_compression_bytes", help, &[("side", side)], self.total(event));
         }
+    }
+
+    fn limits(&self, out: &mut Samples) {
+        let help = "Requests that waited in the queue of a limit.";
+        out.counter("larder_limit_queued", help, &[], self.total(Event::RequestQueued));
+        let help = "Requests over a limit that is in a dry run.";
+        out.counter("larder_limit_dry_run", help, &[], self.total(Event::LimitDryRun));
     }
 
     fn neighbours(&self, out: &mut Samples) {

@@ -147,6 +147,14 @@ reasons! {
         Purge = "purge",
         /// A rule forbids protocol changes.
         Upgrade = "upgrade",
+        /// More requests in a time than a rule permits.
+        Rate = "rate",
+        /// More requests at the same time than a rule permits.
+        Concurrent = "concurrent",
+        /// A rule asks for a name and a password, and they are missing or wrong.
+        Credentials = "credentials",
+        /// Too many passwords are being checked.
+        Busy = "busy",
     }
 }
 

@@ -25,7 +25,6 @@ use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
-use crate::client::tunnel_permits::TunnelPermit;
 use crate::object::key::locality_at;
 use crate::object::resident::KEY_MAX;
 use crate::object::store::Store;
@@ -34,6 +33,7 @@ use crate::origin::site::Site;
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::question::{About, Question};
+use crate::request::held::Held;
 use crate::request::negotiated::Negotiated;
 use crate::request::prepare::Prepared;
 use crate::request::request_values::{RequestValues, Requester, ResponseValues};
@@ -67,8 +67,8 @@ pub(crate) struct RequestContext {
     pub rule: Option<Arc<Rule>>,
     /// The protocol upgrade that the request asks for.
     pub upgrade: Option<Rc<Upgrade>>,
-    /// The request's tunnel permit, if it asks for a tunnel.
-    pub place: Cell<Option<TunnelPermit>>,
+    /// The permits of the request, until its response takes them.
+    pub held: Cell<Option<Box<Held>>>,
     /// Id of the request, if a setting needs it.
     pub id: Option<HeaderValue>,
     /// Question of another node that this request carries; `None` for a client's own request.
@@ -98,7 +98,7 @@ impl RequestContext {
         negotiated.coding = negotiated.coding.filter(|_| !facts.directives.no_transform);
         let now = Cell::new(arrived);
         let begun_before = services.arrival();
-        let place = Cell::default();
+        let held = Cell::default();
         RequestContext {
             services: services.clone(),
             client: client.clone(),
@@ -112,7 +112,7 @@ impl RequestContext {
             now,
             rule,
             upgrade,
-            place,
+            held,
             id: None,
             question: None,
             negotiated,

@@ -53,6 +53,7 @@ use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
+use crate::rules::basic_auth::CREDENTIALS;
 use crate::rules::request_rules::{
     Actions, DECIDED_BY, DECISION, KEY_COOKIES, Rule, RuleFacts, Settled,
 };
@@ -153,6 +154,7 @@ impl UpstreamRequest {
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
         fields.remove(KEY_COOKIES);
+        fields.remove(CREDENTIALS);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
             true => target.place().0.to_ascii_lowercase(),

@@ -93,7 +93,8 @@ pub(crate) fn relay_response(
         let response = switch(context, transaction, Response::from_parts(head, ()), upstream);
         return response.map(|to_client| to_client.with_spellings(body.spellings().clone()));
     }
-    context.place.take();
+    let held = context.held.take();
+    context.held.set(held.map(|held| held.without_tunnel()));
     let version = response.version();
     let trailers = hop_by_hop::accepts_trailers(&context.head.fields);
     upstream_request::sanitize_response(
@@ -159,8 +160,8 @@ fn switch(
     let (mut head, ()) = answer.into_parts();
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    let (lifetime, place) = (context.options.tunnels.lifetime(), context.place.take());
-    let tunnel = Tunnel { upstream, transaction, lifetime, place };
+    let (lifetime, held) = (context.options.tunnels.lifetime(), context.held.take());
+    let tunnel = Tunnel { upstream, transaction, lifetime, held };
     Response::from_parts(head, ResponseBody::of_tunnel(tunnel))
 }
 

@@ -23,6 +23,8 @@ use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::{Error, Outcome};
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
+use crate::request::held::Held;
+use crate::response::paced_body::{NextFrame, PacedBody};
 use crate::response::stored_fields::StoredFields;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
@@ -46,6 +48,8 @@ pub(crate) enum BodySource {
     Fill(Box<FillBody>),
     /// An object that is stored in parts, or a range of one.
     Parts(Box<PartsBody>),
+    /// Another source, at a limited bandwidth.
+    Paced(Box<PacedBody>),
 }
 
 impl BodySource {
@@ -55,6 +59,45 @@ impl BodySource {
         match body.is_end_stream() || body.is_file() || body.whole_length().is_some() {
             true => BodySource::Upstream(body),
             false => BodySource::Relayed(Box::new(RelayedBody::new(body, relay()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            BodySource::Empty => true,
+            BodySource::Whole(bytes) => bytes.is_empty(),
+            BodySource::Upstream(body) => body.is_end_stream(),
+            BodySource::Relayed(body) => body.is_end_stream(),
+            BodySource::Entry(body) => body.left() == 0,
+            BodySource::Trailed(body) => body.is_done(),
+            BodySource::Multipart(body) => body.left() == 0,
+            BodySource::Fill(body) => body.left() == Some(0),
+            BodySource::Parts(body) => body.left() == 0,
+            BodySource::Paced(body) => body.bytes.is_empty() && body.source.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            BodySource::Empty => SizeHint::with_exact(0),
+            BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodySource::Upstream(body) => body.size_hint(),
+            BodySource::Relayed(body) => {
+                body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            BodySource::Entry(body) => SizeHint::with_exact(body.left()),
+            BodySource::Multipart(body) => SizeHint::with_exact(body.left()),
+            BodySource::Parts(body) => SizeHint::with_exact(body.left()),
+            BodySource::Fill(body) => {
+                body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            BodySource::Paced(body) => {
+                let left = body.source.size_hint().exact();
+                let left = left.map(|left| left + body.bytes.len() as u64);
+                left.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            // Trailers are sent only without a length.
+            BodySource::Trailed(_) => SizeHint::default(),
         }
     }
 
@@ -70,9 +113,19 @@ impl BodySource {
             BodySource::Empty
             | BodySource::Whole(_)
             | BodySource::Upstream(_)
-            | BodySource::Relayed(_) => None,
+            | BodySource::Relayed(_)
+            | BodySource::Paced(_) => None,
         }
     }
+}
+
+/// What few responses have.
+#[derive(Default)]
+struct Extra {
+    /// The tunnel that opens after this response.
+    tunnel: Option<Box<Tunnel>>,
+    /// The permits of the request.
+    _held: Option<Box<Held>>,
 }
 
 /// Body of a response, with its source and transaction.
@@ -82,8 +135,8 @@ pub(crate) struct ResponseBody {
     transaction: Option<Transaction>,
     /// Keeps the store open for the source.
     _lease: Option<Lease>,
-    /// The tunnel that opens after this response.
-    tunnel: Option<Box<Tunnel>>,
+    /// What few responses have.
+    extra: Option<Box<Extra>>,
     /// The response's fields, if they are sent in their stored form.
     stored_fields: Option<StoredFields>,
     /// The spelling of the other field names.
@@ -97,7 +150,7 @@ impl ResponseBody {
             source,
             transaction: Some(transaction),
             _lease,
-            tunnel: None,
+            extra: None,
             stored_fields: None,
             spellings: Spellings::LOWER_CASE,
         };
@@ -111,12 +164,12 @@ impl ResponseBody {
 
     /// Makes the empty body of a response that a tunnel follows.
     pub fn of_tunnel(tunnel: Tunnel) -> ResponseBody {
-        let tunnel = Some(Box::new(tunnel));
+        let extra = Extra { tunnel: Some(Box::new(tunnel)), _held: None };
         ResponseBody {
             source: BodySource::Empty,
             transaction: None,
             _lease: None,
-            tunnel,
+            extra: Some(Box::new(extra)),
             stored_fields: None,
             spellings: Spellings::LOWER_CASE,
         }
@@ -190,7 +243,19 @@ impl ResponseBody {
 
     /// Takes the tunnel that opens after this response.
     pub fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
-        self.tunnel.take()
+        self.extra.as_mut()?.tunnel.take()
+    }
+
+    /// Keeps the permits of the request until the body is dropped, and sends it at the bandwidth
+    /// that they allow.
+    pub fn hold(&mut self, mut held: Box<Held>) {
+        for pacer in held.pacers.drain(..) {
+            if !self.is_end_stream() {
+                let source = std::mem::replace(&mut self.source, BodySource::Empty);
+                self.source = BodySource::Paced(Box::new(PacedBody::new(source, pacer)));
+            }
+        }
+        self.extra.get_or_insert_default()._held = Some(held);
     }
 
     /// Returns the body's length in bytes, if it is not empty and has arrived completely.
@@ -250,10 +315,13 @@ impl ResponseBody {
     }
 
     fn poll_source(
-        &mut self,
+        source: &mut BodySource,
+        transaction: &mut Option<Transaction>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
-        let ResponseBody { source, transaction, .. } = self;
+    ) -> Poll<NextFrame> {
+        if let BodySource::Paced(body) = source {
+            return body.poll(cx, |source, cx| Self::poll_source(source, transaction, cx));
+        }
         let mut broke = |why| {
             if let Some(transaction) = transaction {
                 transaction.note_broken(why);
@@ -261,7 +329,7 @@ impl ResponseBody {
         };
         let stored = |next: Option<Result<Bytes, Truncated>>| next.map(|b| b.map(Frame::data));
         Poll::Ready(match source {
-            BodySource::Empty => None,
+            BodySource::Empty | BodySource::Paced(_) => None,
             BodySource::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
                 *source = BodySource::Empty;
@@ -319,7 +387,7 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let this = self.get_mut();
-        let polled = this.poll_source(cx);
+        let polled = Self::poll_source(&mut this.source, &mut this.transaction, cx);
         if let Some(transaction) = &mut this.transaction {
             transaction.note_waiting(polled.is_ready());
         }
@@ -341,35 +409,10 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            BodySource::Empty => true,
-            BodySource::Whole(bytes) => bytes.is_empty(),
-            BodySource::Upstream(body) => body.is_end_stream(),
-            BodySource::Relayed(body) => body.is_end_stream(),
-            BodySource::Entry(body) => body.left() == 0,
-            BodySource::Trailed(body) => body.is_done(),
-            BodySource::Multipart(body) => body.left() == 0,
-            BodySource::Fill(body) => body.left() == Some(0),
-            BodySource::Parts(body) => body.left() == 0,
-        }
+        self.source.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            BodySource::Empty => SizeHint::with_exact(0),
-            BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            BodySource::Upstream(body) => body.size_hint(),
-            BodySource::Relayed(body) => {
-                body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
-            }
-            BodySource::Entry(body) => SizeHint::with_exact(body.left()),
-            BodySource::Multipart(body) => SizeHint::with_exact(body.left()),
-            BodySource::Parts(body) => SizeHint::with_exact(body.left()),
-            BodySource::Fill(body) => {
-                body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
-            }
-            // Trailers are sent only without a length.
-            BodySource::Trailed(_) => SizeHint::default(),
-        }
+        self.source.size_hint()
     }
 }

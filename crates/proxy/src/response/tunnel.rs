@@ -3,12 +3,12 @@
 use upstream::connection::tunnel::UpstreamTunnel;
 
 use crate::client::limits::Lifetime;
-use crate::client::tunnel_permits::TunnelPermit;
+use crate::request::held::Held;
 use crate::response::transaction::Transaction;
 
 pub(crate) struct Tunnel {
     pub upstream: UpstreamTunnel,
     pub transaction: Transaction,
     pub lifetime: Lifetime,
-    pub place: Option<TunnelPermit>,
+    pub held: Option<Box<Held>>,
 }

@@ -19,6 +19,7 @@ use hashbrown::HashMap;
 use http::header::HeaderName;
 use semantics::{EditFields, Fields, Settings, Url};
 
+use crate::rules::limits::Limit;
 use crate::rules::request_rules::rule::{AND, NONE};
 use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
 
@@ -94,6 +95,16 @@ impl Rules {
             Arc::make_mut(rule).key_headers.extend_from_slice(fields);
         }
         Rules::compiled(self.list, self.base)
+    }
+
+    /// Lets limits that state the same as before continue with their counters.
+    pub(crate) fn adopt(&self, before: &Rules) {
+        let limits = |rules: &'_ Rules| -> Vec<Arc<Limit>> {
+            let actions = rules.list.iter().filter_map(|rule| rule.actions.as_ref());
+            actions.flat_map(|actions| actions.limits.iter().cloned()).collect()
+        };
+        let known = limits(before);
+        limits(self).iter().for_each(|limit| limit.adopt(known.iter()));
     }
 
     /// Returns whether there are no rules.

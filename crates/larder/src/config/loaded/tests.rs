@@ -455,6 +455,20 @@ fn rules_are_checked_one_by_one() {
         ),
         ("ttl = ['404']", "larder.toml:3: rule.ttl: expected a duration such as 30s, at most"),
         ("ttl = ['1m', '404 1s']", "larder.toml:2: rule.ttl: expected one duration, or each"),
+        ("limit-rate = '10'", "larder.toml:3: rule.limit-rate: expected requests in a time"),
+        ("limit-by = 'ip'", "larder.toml:3: rule.limit-by: expected \"client\", \"site\""),
+        ("limit-burst = 2", "larder.toml:2: rule.limit-burst: expected limit-rate beside it"),
+        (
+            "limit-rate = '1/s'\nlimit-queue = 2",
+            "larder.toml:2: rule.limit-queue: expected at most limit-burst (0)",
+        ),
+        ("limit-bandwidth-after = '1M'", "larder.toml:2: rule.limit-bandwidth-after: expected"),
+        ("limit-by = 'rule'", "larder.toml:2: rule.limit-by: expected limit-rate, limit-conc"),
+        ("limit-concurrent = 1\nlimit-by = 'request'", "larder.toml:2: rule.limit-by: \"request\""),
+        ("limit-bandwidth = '1M'\nlimit-status = 503", "larder.toml:2: rule.limit-status: expec"),
+        ("limit-bandwidth = '1M'\nlimit-dry-run = true", "larder.toml:2: rule.limit-dry-run: e"),
+        ("realm = 'x'", "larder.toml:2: rule.realm: expected basic-auth beside it"),
+        ("basic-auth = '@/none'", "larder.toml:2: rule.basic-auth: /none: No such file"),
         ("default-ttl = ['404 1m', '404 1s']", "larder.toml:2: rule.default-ttl: expected each"),
     ] {
         let told = problems(&format!("\n[[rule]]\n{text}"));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proxy::rules::limits::{LimitKey, Rate};
 use proxy::rules::request_rules::QuerySend;
 use semantics::settings::stale_cases;
 
@@ -24,6 +25,19 @@ choice!(ERROR_PAGE_FOR for ErrorPageFor { "all" => ErrorPageFor::All, "proxy" =>
 choice!(THEN for Then { "stop" => Then::Stop, "continue" => Then::Continue });
 
 const STALE_CASE: Kind = Kind::OneOf(&stale_cases::NAMES);
+const RATE: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<Rate>,
+    expected: "requests in a time, such as 10/s or 30/m",
+    value_name: "RATE",
+    example: "10/s",
+});
+const LIMIT_KEY: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<LimitKey>,
+    expected: "\"client\", \"site\", \"rule\", \"request\" or \"header.NAME\"",
+    value_name: "KEY",
+    example: "client",
+});
+
 const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
@@ -250,6 +264,49 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Largest body of a request; a larger one is answered with 413.
     "max-body", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""10M""#)
         -> actions.max_body;
+
+    /// Requests in a second, minute or hour ("10/s", "30/m", "100/h"), for each key of `limit-by`;
+    /// more are answered with 429.
+    "limit-rate", RATE, ["none"], word("none"), live, example(r#""10/s""#)
+        -> actions.guards.rate;
+
+    /// Requests beyond the rate that are accepted at once before others are refused.
+    "limit-burst", Kind::Int(0, 100_000), ["0"], live, example("20") -> actions.guards.burst;
+
+    /// Those of the burst that wait in place of being sent on at once, until the rate permits them.
+    "limit-queue", Kind::Int(0, 100_000), ["0"], live, example("20") -> actions.guards.queue;
+
+    /// Requests at the same time; more are answered with 429.
+    "limit-concurrent", Kind::Int(1, 1 << 30), ["none"], word("none"), live, example("20")
+        -> actions.guards.concurrent;
+
+    /// Bytes of response bodies a second. Tunnels are not slowed.
+    "limit-bandwidth", Kind::Size(1, 1 << 40), ["none"], word("none"), live, example(r#""1M""#)
+        -> actions.guards.bandwidth;
+
+    /// Bytes of each response that come before that.
+    "limit-bandwidth-after", Kind::Size(0, 1 << 50), ["0"], live, example(r#""10M""#)
+        -> actions.guards.bandwidth_after;
+
+    /// What the limits count by: "client" (the address, of IPv6 the /64 network; behind a proxy in
+    /// `forwarded.trust`, the client that it names), "site", "rule" (all requests together),
+    /// "header.NAME" (a request without it counts for its client), or "request" (each response by
+    /// itself, only for `limit-bandwidth`).
+    "limit-by", LIMIT_KEY, ["client"], live, example(r#""header.X-API-Key""#)
+        -> actions.guards.by;
+
+    /// Status of refusals.
+    "limit-status", Kind::Int(400, 599), ["429"], live, example("503") -> actions.guards.status;
+
+    /// Counts and logs requests over the limits, but refuses none.
+    "limit-dry-run", Kind::Bool, ["false"], live -> actions.guards.dry_run;
+
+    /// File of users that `htpasswd -B` makes, one NAME:HASH in each line, with bcrypt or argon2;
+    /// read at start and reload. Others get 401. The origin server does not get Authorization.
+    "basic-auth", Kind::Text("a path"), ["none"], word("none"), live -> actions.guards.basic_auth;
+
+    /// Realm that browsers show when they ask for name and password.
+    "realm", Kind::Text("a text"), ["Restricted"], live -> actions.guards.realm;
 
     /// Prefix of whole segments removed from the path that the origin server is asked for. Further
     /// changes follow in the order of these keys. The key of the object has the client's path.

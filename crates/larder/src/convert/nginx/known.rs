@@ -131,6 +131,8 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("zone", "the state of servers is shared"),
     ("keepalive_time", "`upstream.idle-timeout`"),
     ("log_format", "translated where access_log names it"),
+    ("limit_req_log_level", "the access log has the outcome DENIED(rate)"),
+    ("limit_conn_log_level", "the access log has the outcome DENIED(concurrent)"),
     ("internal", "only targets of other directives have it"),
 ];
 
@@ -219,13 +221,20 @@ pub const TRANSLATED: &[&str] = &[
     "limit_except",
     "autoindex_exact_size",
     "autoindex_localtime",
+    "limit_req_zone",
+    "limit_req",
+    "limit_req_status",
+    "limit_req_dry_run",
+    "limit_conn_zone",
+    "limit_conn",
+    "limit_conn_status",
+    "limit_conn_dry_run",
+    "limit_rate",
+    "limit_rate_after",
 ];
 
 /// Directives without an equivalent, by the beginning of their names, with the reason.
 pub const LOST: &[(&str, &str)] = &[
-    ("limit_req", "there is no limit of requests by time"),
-    ("limit_conn", "there is `client.connections-per-address` for all"),
-    ("limit_rate", "there is no limit of the speed of a response"),
     ("fastcgi_", "applications are served over HTTP only"),
     ("uwsgi_", "applications are served over HTTP only"),
     ("scgi_", "applications are served over HTTP only"),

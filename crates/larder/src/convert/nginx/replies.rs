@@ -1,6 +1,7 @@
 //! `return`, `rewrite`, `if`, `allow` and `deny`: rules before that of a location.
 
 use crate::convert::nginx::condition::{Alternatives, Variables, of_if};
+use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{Source, response_fields};
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
@@ -21,7 +22,7 @@ pub struct Place<'a, 'b> {
 }
 
 impl Place<'_, '_> {
-    fn rule(&self, what: &str) -> RuleDraft {
+    pub fn rule(&self, what: &str) -> RuleDraft {
         let mut rule = RuleDraft::new(&format!("{} {what}", self.name), self.when);
         rule.any = self.any.to_vec();
         rule
@@ -266,6 +267,9 @@ fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static 
 pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
     for name in ["auth_basic", "auth_request"] {
         let Some(one) = place.scope.get(name).filter(|one| one.arg(0) != "off") else { continue };
+        if name == "auth_basic" && limits::password(one, place, out) {
+            continue;
+        }
         out.lose(&one.at, name, "users are not asked who they are: denied to all");
         deny(place, &[], &[], out);
         return true;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, Servers};
 use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies::{self, Place};
@@ -303,6 +304,7 @@ fn rest(
 ) {
     let place =
         Place { when, any: &[], name, server_name: name, scope, variables, is_server: false };
+    limits::write(&place, &http.zones, out);
     if replies::access(&place, out) {
         return;
     }
@@ -375,6 +377,7 @@ impl<'a> LocationOf<'a, '_> {
         if replies::write(&place, out) {
             return;
         }
+        limits::write(&place, &self.http.zones, out);
         if replies::access(&place, out) {
             return;
         }

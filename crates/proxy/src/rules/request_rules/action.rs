@@ -1,6 +1,8 @@
 //! Actions of a rule on a request itself: it refuses it, answers it, or changes what the origin is
 //! asked.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
@@ -10,6 +12,8 @@ use upstream::servers::group::Next;
 
 use crate::message::template::{Piece, Template, Values, Variable};
 use crate::rules::access::HostPattern;
+use crate::rules::basic_auth::BasicAuth;
+use crate::rules::limits::Limit;
 use crate::rules::request_rules::timeouts::Timeouts;
 
 /// Actions of a rule on a request.
@@ -32,6 +36,10 @@ pub struct Actions {
     pub upstream: Option<String>,
     /// Hosts of the URL for which it may be asked; empty for all. Others are refused with 403.
     pub allowed_hosts: Vec<HostPattern>,
+    /// Limits, each of which must permit a request.
+    pub limits: Vec<Arc<Limit>>,
+    /// Users who may send requests; others get 401.
+    pub basic_auth: Option<Arc<BasicAuth>>,
     /// Timeouts of origin servers.
     pub timeouts: Timeouts,
     /// When the request is sent to another server of the origin.
@@ -113,7 +121,12 @@ impl Actions {
 
     /// Returns whether requests are refused that would be passed on otherwise.
     pub(super) fn keeps_out(&self) -> bool {
-        self.deny || !self.allow_methods.is_empty()
+        self.deny || !self.allow_methods.is_empty() || self.guards()
+    }
+
+    /// Returns whether requests must be admitted: by limits, or by a name and password.
+    pub(crate) fn guards(&self) -> bool {
+        !self.deny && (!self.limits.is_empty() || self.basic_auth.is_some())
     }
 
     /// Returns these actions and those of a later rule taken together.
@@ -137,6 +150,8 @@ impl Actions {
             follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
             credentials: later.credentials.as_ref().or(self.credentials.as_ref()).cloned(),
             try_root: later.try_root.as_ref().or(self.try_root.as_ref()).cloned(),
+            limits: [&self.limits[..], &later.limits].concat(),
+            basic_auth: later.basic_auth.as_ref().or(self.basic_auth.as_ref()).cloned(),
         }
     }
 

@@ -45,6 +45,9 @@ pub(super) const NONE: &str = "(none)";
 /// Keys of a rule that matter to clients of one node alone.
 const FOR_CLIENTS: [&str; 5] = ["client-set", "client-remove", "error-page", "hide", "log-percent"];
 
+/// Beginnings of the keys of a rule that decide which requests are admitted.
+const GUARDS: [&str; 3] = ["limit-", "basic-auth", "realm"];
+
 /// Conditions, and the treatment of requests that meet them.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -228,7 +231,7 @@ impl Rule {
     /// Returns the rule with its id.
     pub(super) fn identified(self) -> Rule {
         let is_for_clients =
-            |state: &&String| FOR_CLIENTS.iter().any(|key| state.starts_with(*key));
+            |state: &&String| FOR_CLIENTS.iter().chain(&GUARDS).any(|key| state.starts_with(*key));
         let states: Vec<_> = self.states.iter().filter(|state| !is_for_clients(state)).collect();
         let mut told = format!("{:?} {} {states:?}", self.when, self.continues);
         // Tables of their own are not in `states` as a whole.
@@ -247,7 +250,11 @@ impl Rule {
     /// the key does not contain. A rule with other conditions counts as another rule, whatever its
     /// name.
     pub(super) fn marked(self) -> Rule {
-        let stores = !self.bypass && !self.actions.as_ref().is_some_and(|of| of.is_answered());
+        let answers = self.actions.as_ref().is_some_and(|of| of.is_answered());
+        let is_guard = |state: &String| GUARDS.iter().any(|key| state.starts_with(*key));
+        // What is stored does not depend on who was admitted.
+        let guards = self.continues && !self.states.is_empty() && self.states.iter().all(is_guard);
+        let stores = !self.bypass && !answers && !guards;
         if !stores || !self.when.looks_past_key() {
             return self;
         }
