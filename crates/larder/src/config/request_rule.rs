@@ -17,6 +17,7 @@ use crate::config::rule_actions::RuleActions;
 use crate::config::rule_condition::{RuleCondition, Wrong, parse_all};
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
+use crate::config::value::Value;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -120,10 +121,15 @@ impl RequestRule {
         Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty()))
     }
 
-    /// Returns whether the rule keeps requests from the cache or the origin, and so is for every
-    /// reading of a path.
+    /// Returns whether the rule keeps requests or responses from the cache, or requests from the
+    /// origin, and so is for every reading of a path.
     pub fn keeps_out(&self) -> bool {
-        self.bypass || self.actions.deny || !self.actions.allow_methods.is_empty()
+        self.bypass || self.never_stores() || self.actions.keeps_out()
+    }
+
+    /// Returns whether the rule has `store = false`.
+    pub fn never_stores(&self) -> bool {
+        self.own.iter().any(|own| (own.key, &own.value) == ("store", &Value::Bool(false)))
     }
 
     /// Returns whether the rule adds names to objects of the requests of other rules.

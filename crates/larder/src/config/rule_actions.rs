@@ -121,6 +121,12 @@ impl RuleActions {
         }))
     }
 
+    /// Returns whether requests are refused that would be passed on otherwise.
+    pub fn keeps_out(&self) -> bool {
+        let code = self.respond.as_deref().and_then(status).map(|(status, _)| status.as_u16());
+        self.deny || !self.allow_methods.is_empty() || code.is_some_and(|code| code >= 400)
+    }
+
     fn reply(&self) -> Result<Option<Reply>, Wrong> {
         match (&self.redirect, &self.respond) {
             (Some(_), Some(_)) => {
