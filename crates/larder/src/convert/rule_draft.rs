@@ -39,6 +39,7 @@ impl Tests {
                     let new: Vec<String> = new.into_iter().cloned().collect();
                     old.extend(new);
                 }
+                Some((_, old)) if key == "methods" => *old = methods_of_both(old, values),
                 Some(_) => return None,
                 None => all.0.push((key.clone(), values.clone())),
             }
@@ -49,6 +50,7 @@ impl Tests {
     /// Returns whether no request can meet the condition: it asks for a test and its opposite.
     pub fn is_never(&self) -> bool {
         self.0.iter().any(|(key, values)| match key.as_str() {
+            _ if values.is_empty() => true,
             "headers" => values.iter().any(|one| values.contains(&format!("!{one}"))),
             key => {
                 let not = self.get(&format!("not-{key}"));
@@ -57,10 +59,28 @@ impl Tests {
         })
     }
 
+    /// Returns whether a list of methods has GET and not HEAD, which GET includes in a rule.
+    pub fn adds_head(&self) -> bool {
+        let has = |values: &[String], name: &str| values.iter().any(|one| one == name);
+        let keys = ["methods", "not-methods"];
+        let lists = keys.iter().filter_map(|key| self.get(key));
+        lists.into_iter().any(|values| has(values, "GET") && !has(values, "HEAD"))
+    }
+
     fn inline(&self) -> String {
         let all = self.0.iter().map(|(key, values)| format!("{key} = {}", list(values)));
         format!("{{ {} }}", all.collect::<Vec<_>>().join(", "))
     }
+}
+
+/// Returns the methods of both lists; GET includes HEAD.
+fn methods_of_both(one: &[String], other: &[String]) -> Vec<String> {
+    let has = |list: &[String], name: &String| {
+        list.contains(name) || (name == "HEAD" && list.iter().any(|known| known == "GET"))
+    };
+    let mut both: Vec<String> = one.iter().filter(|name| has(other, name)).cloned().collect();
+    both.extend(other.iter().filter(|name| !one.contains(name) && has(one, name)).cloned());
+    both
 }
 
 /// A rule under construction.
