@@ -7,6 +7,8 @@
 
 pub mod dialect;
 pub mod glob_of_regex;
+#[cfg(test)]
+mod leak_tests;
 pub mod nginx;
 pub mod output;
 pub mod rule_draft;
@@ -15,4 +17,5 @@ pub mod squid;
 #[cfg(test)]
 mod tests;
 pub mod units_of_others;
+pub mod url_test;
 pub mod vcl;

@@ -20,6 +20,7 @@ use crate::config::rule_response::RuleResponse;
 use crate::config::rule_substitute::RuleSubstitution;
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
+use crate::config::value::Value;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -156,11 +157,15 @@ impl RequestRule {
         Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty() || has_more))
     }
 
-    /// Returns whether the rule keeps requests from the cache or the origin, and so is for every
-    /// reading of a path.
+    /// Returns whether the rule keeps requests or responses from the cache, or requests from the
+    /// origin, and so is for every reading of a path.
     pub fn keeps_out(&self) -> bool {
-        let RuleActions { deny, allow_methods, guards, .. } = &self.actions;
-        self.bypass || *deny || !allow_methods.is_empty() || guards.is_any()
+        self.bypass || self.never_stores() || self.actions.keeps_out()
+    }
+
+    /// Returns whether the rule has `store = false`.
+    pub fn never_stores(&self) -> bool {
+        self.own.iter().any(|own| (own.key, &own.value) == ("store", &Value::Bool(false)))
     }
 
     /// Returns whether the rule adds names to objects of the requests of other rules.

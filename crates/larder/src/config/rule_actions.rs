@@ -181,6 +181,13 @@ impl RuleActions {
         self.error_page.iter().map(page).collect()
     }
 
+    /// Returns whether requests are refused that would be passed on otherwise.
+    pub fn keeps_out(&self) -> bool {
+        let code = self.respond.as_deref().and_then(status).map(|(status, _)| status.as_u16());
+        let is_refusal = code.is_some_and(|code| code >= 400);
+        self.deny || is_refusal || !self.allow_methods.is_empty() || self.guards.is_any()
+    }
+
     fn reply(&self) -> Result<Option<Reply>, Wrong> {
         match (&self.redirect, &self.respond) {
             (Some(_), Some(_)) => {

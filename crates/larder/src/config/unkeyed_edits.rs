@@ -8,7 +8,6 @@ use proxy::rules::request_rules::LocationRewrite;
 
 use crate::config::configuration::Config;
 use crate::config::request_rule::RequestRule;
-use crate::config::value::Value;
 
 impl Config {
     /// Returns a sentence for each edit whose value is not determined by the key.
@@ -87,10 +86,9 @@ fn by_field<'e>(
 
 /// Returns whether responses may be stored under the rule.
 fn stores(rule: &RequestRule) -> bool {
-    let is_off = rule.own.iter().any(|own| (own.key, &own.value) == ("store", &Value::Bool(false)));
     let methods = &rule.when.is.methods;
     let is_read = methods.is_empty() || methods.iter().any(|name| name == "GET" || name == "HEAD");
-    !rule.bypass && !is_off && is_read
+    !rule.bypass && !rule.never_stores() && is_read
 }
 
 /// Returns whether the key determines the value of a variable.

@@ -52,7 +52,7 @@ pub fn words(regex: &str) -> Option<Vec<String>> {
 }
 
 /// Splits at `|` outside groups.
-fn alternatives(regex: &str) -> Option<Vec<&str>> {
+pub fn alternatives(regex: &str) -> Option<Vec<&str>> {
     let (mut parts, mut depth, mut start, mut is_escaped) = (Vec::new(), 0_usize, 0, false);
     let mut in_class = false;
     for (at, c) in regex.char_indices() {

@@ -6,6 +6,7 @@ mod known;
 mod limits;
 mod listeners;
 mod location;
+mod lookaround;
 mod matching;
 mod replies;
 mod responses;
@@ -91,8 +92,11 @@ fn opened(directive: Directive) -> Vec<Directive> {
 /// Reports the directives of a block without an equivalent.
 fn account(block: &[Directive], out: &mut Output) {
     for one in block {
-        if let Some(reason) = known::loss(&one.name) {
-            out.lose(&one.at, &one.name, reason);
+        let Some(reason) = known::loss(&one.name) else { continue };
+        let programs = ["fastcgi_", "uwsgi_", "scgi_"];
+        match programs.iter().find(|begin| one.name.starts_with(**begin)) {
+            Some(begin) => out.lose_once(&one.at, &format!("{begin}…"), reason),
+            None => out.lose(&one.at, &one.name, reason),
         }
     }
 }
@@ -123,7 +127,7 @@ fn cache(directive: &Directive, inactive: &mut BTreeMap<String, String>, out: &m
                 }
             }
             // One cache file has no directories, no temporary files, and is read at once.
-            "levels" | "use_temp_path" => {}
+            "levels" | "use_temp_path" | "min_free" => {}
             name if name.starts_with("loader_") || name.starts_with("manager_") => {}
             name => {
                 let name = format!("proxy_cache_path {name}");
@@ -310,13 +314,47 @@ fn logs(scope: &Scope<'_>, all: &[&Directive], out: &mut Output) {
             "combined" => {}
             "buffer" | "gzip" | "flush" => {}
             "if" => out.lose(&log.at, "access_log if", "log-percent in rules leaves requests out"),
-            _ => {
-                let reason = "log-format is the combined format (docs/guide/running.md)";
-                out.lose(&log.at, &format!("log_format {option}"), reason);
-            }
+            name => log_format(name, log, all, out),
         }
     }
     for other in logs.iter().filter(|one| one.arg(0) != "off" && one.arg(0) != target) {
         out.lose(&other.at, "access_log", "there is one access log for all sites");
     }
+}
+
+/// Reads the `log_format` that an `access_log` names.
+fn log_format(name: &str, log: &Directive, all: &[&Directive], out: &mut Output) {
+    let Some(format) = all.iter().find(|one| one.name == "log_format" && one.arg(0) == name) else {
+        return out.lose(&log.at, &format!("log_format {name}"), "there is no such format");
+    };
+    let pieces = format.args.iter().skip(1).filter(|arg| !arg.starts_with("escape="));
+    let joined = pieces.cloned().collect::<String>().replace("${", "$");
+    let mut parts = joined.split('$');
+    let mut made = values::escaped(parts.next().unwrap_or_default());
+    let mut unknown: Vec<&str> = Vec::new();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (variable, rest) = part.split_at(end.unwrap_or(part.len()));
+        let known = match variable {
+            "request" => Some("{method} {uri}".to_owned()),
+            "time_local" | "time_iso8601" | "msec" => Some("{time}".to_owned()),
+            "bytes_sent" | "body_bytes_sent" => Some("{bytes}".to_owned()),
+            "status" => Some("{status}".to_owned()),
+            "request_time" => Some("{duration}".to_owned()),
+            "upstream_response_time" => Some("{upstream_time}".to_owned()),
+            "upstream_addr" => Some("{upstream}".to_owned()),
+            "upstream_cache_status" => Some("{outcome}".to_owned()),
+            variable => values::template(&format!("${variable}"), ""),
+        };
+        if known.is_none() {
+            unknown.push(variable);
+        }
+        made.push_str(&known.unwrap_or_else(|| "-".to_owned()));
+        made.push_str(&values::escaped(rest.strip_prefix('}').unwrap_or(rest)));
+    }
+    if !unknown.is_empty() {
+        let reason = format!("- is written for {}", unknown.join(", "));
+        out.lose(&format.at, &format!("log_format {name}"), &reason);
+    }
+    out.set("log-format", text(&made));
 }

@@ -32,6 +32,8 @@ pub struct Table {
     pub comments: Vec<String>,
     /// Keys and their values as TOML.
     pub keys: Vec<(String, String)>,
+    /// It is written as a comment.
+    is_refused: bool,
 }
 
 impl Table {
@@ -47,23 +49,87 @@ impl Table {
         }
     }
 
-    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501,
-    /// so that its requests do not reach later rules. A table refused again is commented out.
-    fn write(&self, out: &mut String, refusals: usize) {
+    fn write(&self, out: &mut String) {
         self.comments.iter().for_each(|text| comment(out, text));
-        let mark = if refusals > usize::from(self.kind == "rule") { "#" } else { "" };
+        let mark = if self.is_refused { "#" } else { "" };
         let _ = writeln!(out, "{mark}[[{}]]", self.kind);
         for (key, value) in &self.keys {
-            let is_kept = refusals == 0 || CONDITIONS.contains(&key.trim_start_matches("not-"));
-            let mark = if is_kept { mark } else { "#" };
             let _ = writeln!(out, "{mark}{key} = {value}");
-        }
-        if refusals > 0 && mark.is_empty() {
-            out.push_str("respond = \"501 Not converted\"\n");
         }
         out.push('\n');
     }
+
+    fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|(known, _)| known == key)
+    }
+
+    /// Takes out a key that the check refused, so that the table does not let more pass: a test
+    /// of a rule that keeps requests out is dropped, another such rule bypasses the cache, a rule
+    /// whose action is lost answers with 501, a denial denies all, and a site has no server.
+    fn mend(&mut self, key: &str) {
+        let removed = self.keys.iter().position(|(known, _)| known == key);
+        let removed = removed.map(|at| self.keys.remove(at));
+        if let Some((key, value)) = &removed {
+            self.comments.push(plain(&format!("{key} = {value}")));
+        }
+        let is_test = CONDITIONS.contains(&key.trim_start_matches("not-"));
+        match self.kind {
+            _ if removed.is_none() => self.is_refused = true,
+            "rule" if is_test && self.keeps_out() => {}
+            "rule" if is_test => self.reduce("bypass", "true"),
+            "rule" if FOR_CLIENTS.contains(&key) => {}
+            "rule" if self.has("then") && !ACTIONS.contains(&key) => self.reduce("bypass", "true"),
+            "rule" => self.reduce("respond", "\"501 Not converted\""),
+            "access" if self.keys.iter().any(|(_, value)| value == "\"deny\"") => {
+                self.keys.retain(|(key, _)| key == "action");
+            }
+            "site" if matches!(key, "upstream" | "root") => {
+                self.set("upstream", list(&[NOWHERE]));
+            }
+            _ => self.is_refused = true,
+        }
+    }
+
+    /// Leaves the conditions of a rule, and one action.
+    fn reduce(&mut self, key: &str, value: &str) {
+        let is_kept = |key: &str| CONDITIONS.contains(&key.trim_start_matches("not-"));
+        self.keys.retain(|(key, _)| is_kept(key));
+        if key == "bypass" {
+            self.set("then", text("continue"));
+        }
+        self.set(key, value.to_owned());
+    }
+
+    fn keeps_out(&self) -> bool {
+        self.keys.iter().any(|(key, value)| match key.as_str() {
+            "bypass" | "deny" => value == "true",
+            "store" => value == "false",
+            "respond" => value.trim_start_matches(['"', '\'']).starts_with(['4', '5']),
+            _ => false,
+        })
+    }
 }
+
+/// A server that does not answer.
+pub const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// Keys of a rule that change what clients get, and nothing else.
+const FOR_CLIENTS: [&str; 5] = ["client-set", "client-remove", "hide", "log-percent", "compress"];
+
+/// Keys of a rule that decide who answers a request, and what is asked.
+const ACTIONS: [&str; 11] = [
+    "deny",
+    "redirect",
+    "respond",
+    "allow-methods",
+    "upstream",
+    "set-path",
+    "set-host",
+    "set-query",
+    "remove-prefix",
+    "add-prefix",
+    "remove-query",
+];
 
 /// Keys of a rule that say which requests it is for, without `not-`.
 const CONDITIONS: [&str; 11] = [
@@ -85,6 +151,9 @@ pub struct Output {
     /// Names of rules and sites in use.
     names: BTreeSet<(&'static str, String)>,
 }
+
+/// Most rounds of mending what the check refuses.
+const ROUNDS_MAX: usize = 40;
 
 /// Order of the tables in the file.
 const ORDER: [&str; 5] = ["certificate", "listener", "site", "access", "rule"];
@@ -112,6 +181,22 @@ impl Output {
         if !self.losses.contains(&loss) {
             self.pending.push(format!("not converted: {loss}"));
             self.losses.push(loss);
+        }
+    }
+
+    /// Records a loss that is the same for other directives of a file.
+    pub fn lose_once(&mut self, at: &At, directive: &str, reason: &str) {
+        let is_same = |loss: &Loss| loss.at.file == at.file && loss.directive == directive;
+        if !self.losses.iter().any(is_same) {
+            self.lose(at, directive, reason);
+        }
+    }
+
+    /// Writes a comment before the next table about what is otherwise there, and no loss.
+    pub fn note(&mut self, at: &At, directive: &str, text: &str) {
+        let note = format!("{}:{}: {}: {text}", at.file, at.line, plain(directive));
+        if !self.pending.contains(&note) {
+            self.pending.push(note);
         }
     }
 
@@ -145,37 +230,43 @@ impl Output {
     pub fn finish(&mut self) -> Result<String, String> {
         self.settle();
         self.tables.sort_by_key(|table| ORDER.iter().position(|kind| *kind == table.kind));
-        let mut broken: BTreeMap<usize, usize> = BTreeMap::new();
-        loop {
-            let (text, lines) = self.write(&broken);
+        // Each round takes a key out of each refused table.
+        for _ in 0..ROUNDS_MAX {
+            let (text, lines) = self.write();
             let Err(problems) = check(&text) else { return Ok(text) };
-            let (mut found, mut is_changed) = (Vec::new(), false);
+            let (mut found, mut is_changed) = (Vec::<(usize, String, String)>::new(), false);
             for problem in &problems.list {
                 if self.settings.remove(&problem.key).is_some() {
                     is_changed = true;
+                    if matches!(problem.key.as_str(), "reverse" | "static") {
+                        self.set("reverse", self::text(NOWHERE));
+                    }
                     self.refused(&problem.key, &problem.text);
                     continue;
                 }
                 let Place::File(place) = &problem.place else { continue };
                 let table = lines.partition_point(|line| *line <= place.line);
                 let Some(table) = table.checked_sub(1) else { continue };
-                let times = broken.get(&table).copied().unwrap_or(0);
-                if times < 2 && !found.iter().any(|(known, _)| *known == table) {
-                    found.push((table, format!("{}: {}", problem.key, problem.text)));
+                if !self.tables[table].is_refused
+                    && !found.iter().any(|(known, ..)| *known == table)
+                {
+                    let key = problem.key.split('.').nth(1).unwrap_or_default().to_owned();
+                    found.push((table, key, format!("{}: {}", problem.key, problem.text)));
                 }
             }
             if found.is_empty() && !is_changed {
                 return Err(problems.to_string());
             }
-            for (table, why) in found {
-                *broken.entry(table).or_insert(0) += 1;
+            for (table, key, why) in found {
                 let at = At { file: "the result".into(), line: lines[table] };
                 let kind = format!("[[{}]]", self.tables[table].kind);
                 self.losses.push(Loss { at, directive: kind, reason: why.clone() });
                 let text = format!("not valid: {}", plain(&why));
                 self.tables[table].comments.push(text);
+                self.tables[table].mend(&key);
             }
         }
+        Err("the result is not valid".to_owned())
     }
 
     /// Records a setting that the check refused.
@@ -187,7 +278,7 @@ impl Output {
     }
 
     /// Returns the text, and the line at which each table begins.
-    fn write(&self, broken: &BTreeMap<usize, usize>) -> (String, Vec<usize>) {
+    fn write(&self) -> (String, Vec<usize>) {
         let mut text = String::new();
         self.first.iter().for_each(|line| comment(&mut text, line));
         let (inner, outer): (Vec<_>, Vec<_>) =
@@ -206,10 +297,10 @@ impl Output {
         }
         text.push('\n');
         let (mut lines, mut line) = (Vec::new(), text.matches('\n').count() + 1);
-        for (at, table) in self.tables.iter().enumerate() {
+        for table in &self.tables {
             lines.push(line);
             let mut one = String::new();
-            table.write(&mut one, broken.get(&at).copied().unwrap_or(0));
+            table.write(&mut one);
             line += one.matches('\n').count();
             text.push_str(&one);
         }
@@ -235,7 +326,19 @@ fn check(text: &str) -> Result<(), Problems> {
 /// broken up.
 pub fn text(text: &str) -> String {
     let safe = text.replace("{env:", "{ env:").replace('\0', "");
-    toml::Value::String(safe).to_string().replace('\n', "\\n")
+    if !safe.contains(char::is_control) {
+        return toml::Value::String(safe).to_string();
+    }
+    let mut quoted = String::from("\"");
+    for c in safe.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// Returns texts as a TOML list.

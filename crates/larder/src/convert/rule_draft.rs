@@ -39,6 +39,7 @@ impl Tests {
                     let new: Vec<String> = new.into_iter().cloned().collect();
                     old.extend(new);
                 }
+                Some((_, old)) if key == "methods" => *old = methods_of_both(old, values),
                 Some(_) => return None,
                 None => all.0.push((key.clone(), values.clone())),
             }
@@ -49,12 +50,21 @@ impl Tests {
     /// Returns whether no request can meet the condition: it asks for a test and its opposite.
     pub fn is_never(&self) -> bool {
         self.0.iter().any(|(key, values)| match key.as_str() {
+            _ if values.is_empty() => true,
             key if is_headers(key) => values.iter().any(|one| values.contains(&format!("!{one}"))),
             key => {
                 let not = self.get(&format!("not-{key}"));
                 not.is_some_and(|not| values.iter().all(|one| not.contains(one)))
             }
         })
+    }
+
+    /// Returns whether a list of methods has GET and not HEAD, which GET includes in a rule.
+    pub fn adds_head(&self) -> bool {
+        let has = |values: &[String], name: &str| values.iter().any(|one| one == name);
+        let keys = ["methods", "not-methods"];
+        let lists = keys.iter().filter_map(|key| self.get(key));
+        lists.into_iter().any(|values| has(values, "GET") && !has(values, "HEAD"))
     }
 
     fn inline(&self) -> String {
@@ -83,6 +93,16 @@ impl Tests {
     pub fn is_of_response(&self) -> bool {
         self.0.iter().any(|(key, _)| key.starts_with(OF_RESPONSE))
     }
+}
+
+/// Returns the methods of both lists; GET includes HEAD.
+fn methods_of_both(one: &[String], other: &[String]) -> Vec<String> {
+    let has = |list: &[String], name: &String| {
+        list.contains(name) || (name == "HEAD" && list.iter().any(|known| known == "GET"))
+    };
+    let mut both: Vec<String> = one.iter().filter(|name| has(other, name)).cloned().collect();
+    both.extend(other.iter().filter(|name| !one.contains(name) && has(one, name)).cloned());
+    both
 }
 
 /// A rule under construction.

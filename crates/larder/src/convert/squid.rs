@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::{self, At};
+use crate::convert::url_test;
 
 /// A line.
 struct Line {
@@ -48,6 +50,16 @@ const NEEDLESS: &[(&str, &str)] = &[
     ("quick_abort_min", "`fill.finish-rest`"),
     ("quick_abort_max", "`fill.finish-rest`"),
     ("quick_abort_pct", "`fill.finish-percent`"),
+    ("cache_mgr", "responses name no administrator"),
+    ("hosts_file", "the system's hosts are known"),
+    ("hierarchy_stoplist", "there are no other caches to ask"),
+    ("fqdncache_size", "addresses are not looked up"),
+    ("store_avg_object_size", "internal memory"),
+    ("client_db", "internal memory"),
+    ("netdb_filename", "there are no other caches to ask"),
+    ("debug_options", "`log-level`"),
+    ("error_directory", "responses of Larder's own are short texts"),
+    ("unique_hostname", "`pseudonym`"),
 ];
 
 /// Depth of nested includes.
@@ -91,12 +103,16 @@ fn read(
         }
         joined.push_str(line);
         let text = std::mem::take(&mut joined);
-        let text = text.split(" #").next().unwrap_or_default().trim();
+        let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
         let at = At { file: file.clone(), line: number + 1 };
-        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = text
+            .split_whitespace()
+            .take_while(|word| !word.starts_with('#'))
+            .map(str::to_owned)
+            .collect();
         if lines.len() >= LINES_MAX {
             return Err(format!("{file}:{}: too many lines", number + 1));
         }
@@ -129,6 +145,15 @@ fn read(
 /// An access list: the key of `[[access]]` and of a rule, and the values. An error is why not.
 type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
 
+/// Key of expressions on path and query, which a rule tests apart.
+const URLS: &str = "urls";
+
+/// Returns a list in a file as Larder names it.
+fn from_file(value: &str) -> String {
+    let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.map_or_else(|| value.to_owned(), |path| format!("@{path}"))
+}
+
 /// One list of an access rule: whether none of its values may match, the key, and the values.
 type Part = (bool, &'static str, Vec<String>);
 
@@ -139,14 +164,18 @@ struct Squid {
     servers: Vec<String>,
     listens: Vec<String>,
     denies_all: bool,
+    /// Lists of which later permissions need a value: all else is denied before.
+    required: Vec<(&'static str, Vec<String>)>,
     /// Rules of `refresh_pattern`. The first that matches decides, so it is pushed last.
     refreshes: Vec<RuleDraft>,
+    /// A pattern for all URLs was read, so that no later one matches.
+    has_last_refresh: bool,
 }
 
 impl Squid {
     /// Reads a line `acl NAME TYPE VALUE…`; lines of one name add up.
     fn acl(&mut self, line: &Line, out: &mut Output) {
-        if line.word(0) != "acl" {
+        if line.word(0) != "acl" || line.word(1) == "manager" {
             return;
         }
         let name = line.word(1).to_owned();
@@ -155,26 +184,32 @@ impl Squid {
         let ignores_case = line.words.iter().skip(3).any(|word| word == "-i");
         let regex = |text: &String| {
             let case = if ignores_case { "(?i)" } else { "" };
-            format!("~{case}{text}")
+            format!("{case}{text}")
         };
+        let networks = |values: &[String]| -> Option<Vec<String>> {
+            let of = |one: &String| match one.starts_with('@') {
+                true => Some(vec![one.clone()]),
+                false => network(one),
+            };
+            Some(values.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
+        };
+        let values: Vec<String> = values.iter().map(|value| from_file(value)).collect();
+        let is_file = values.iter().any(|value| value.starts_with('@'));
         let found: Acl = match line.word(2) {
             "src" if values.iter().any(|one| one == "all") => Ok(Vec::new()),
-            "src" => values
-                .iter()
-                .map(|one| network(one))
-                .collect::<Option<Vec<_>>>()
-                .map(|all| vec![("clients", all.concat())])
+            "src" => networks(&values)
+                .map(|all| vec![("clients", all)])
                 .ok_or_else(|| "expected networks".to_owned()),
-            "dst" => values
-                .iter()
-                .map(|one| network(one))
-                .collect::<Option<Vec<_>>>()
-                .map(|all| vec![("destinations", all.concat())])
+            "dst" => networks(&values)
+                .map(|all| vec![("destinations", all)])
                 .ok_or_else(|| "expected networks".to_owned()),
+            kind if is_file && kind != "dstdomain" => {
+                Err(format!("a file of acl {kind} has no equivalent"))
+            }
             "dstdomain" => Ok(vec![("hosts", values)]),
             "port" => Ok(vec![("ports", values)]),
             "method" => Ok(vec![("methods", values)]),
-            "urlpath_regex" => Ok(vec![("paths", values.iter().map(regex).collect())]),
+            "urlpath_regex" => Ok(vec![(URLS, values.iter().map(regex).collect())]),
             kind => Err(format!("acl {kind} has no equivalent")),
         };
         if let Err(why) = &found {
@@ -204,9 +239,30 @@ impl Squid {
             "cache_mem" => size(line, "memory", 16 << 20, out),
             "maximum_object_size" => size(line, "store.max-object", 0, out),
             "http_access" => self.access(line, out),
-            "refresh_pattern" => self.refreshes.extend(refresh(line, out)),
+            "refresh_pattern" if self.has_last_refresh => {
+                out.lose(&line.at, &line.words.join(" "), "the pattern . before it takes all");
+            }
+            "refresh_pattern" => {
+                let start = if line.word(1) == "-i" { 2 } else { 1 };
+                self.has_last_refresh = matches!(line.word(start), "." | ".*");
+                self.refreshes.extend(refresh(line, out));
+            }
             "cache" | "no_cache" => self.cache(line, out),
-            "visible_hostname" => out.set("pseudonym", text(line.word(1))),
+            "visible_hostname" => {
+                out.set("pseudonym", text(line.word(1).split('.').next().unwrap_or_default()));
+            }
+            "icp_access" | "htcp_access" | "miss_access" | "http_reply_access"
+                if line.word(1) == "deny" && line.word(0).ends_with("cp_access") => {}
+            "icp_access" | "htcp_access" | "miss_access" | "http_reply_access" | "snmp_access"
+                if line.word(1) == "allow" && line.word(2) == "all" && line.words.len() == 3 => {}
+            "request_header_replace" => {
+                // The field was removed by request_header_access.
+                let mut rule = RuleDraft::new(&line.words.join(" "), &Tests::default());
+                rule.continues = true;
+                let value = line.words.get(2..).unwrap_or_default().join(" ");
+                rule.add("request-set", format!("{}: {}", line.word(1), escaped(&value)));
+                rule.push(out);
+            }
             "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
             "via" => {}
             "forwarded_for" => match line.word(1) {
@@ -336,7 +392,8 @@ impl Squid {
         let what = line.words.join(" ");
         let action = line.word(1).to_owned();
         // The admin interface is not reached by the proxy's address.
-        if line.words.iter().any(|word| word == "manager" || word == "!manager") {
+        let managed = |word: &String| word == "manager" || word == "!manager";
+        if line.words.iter().any(managed) && (action == "allow" || line.words.len() <= 4) {
             return;
         }
         let found = self.lists(line.words.get(2..).unwrap_or_default());
@@ -351,18 +408,33 @@ impl Squid {
             }
             Err(why) => return out.lose(&line.at, &what, &why),
         };
+        if let ("deny", [(true, key @ ("hosts" | "clients" | "destinations"), values)]) =
+            (action.as_str(), lists.as_slice())
+        {
+            return self.required.push((key, values.clone()));
+        }
         let mut table = Table::new("access");
         table.set("action", text(&action));
         for (is_not, key, values) in &lists {
             let others = if *is_not { other_ports(key, values) } else { Some(values.clone()) };
             let is_twice = table.keys.iter().any(|(known, _)| known == key);
-            match others.filter(|_| !is_twice && *key != "paths") {
+            match others.filter(|_| !is_twice && *key != URLS) {
                 Some(values) => table.set(key, list(&values)),
                 None => {
                     let reason = format!("no equivalent of this test of {key}");
                     return self.unstated(line, &what, &reason, &action, out);
                 }
             }
+        }
+        if action == "allow" {
+            for (key, values) in &self.required {
+                if table.keys.iter().any(|(known, _)| known == key) {
+                    let reason = format!("two tests of {key}: not allowed");
+                    return out.lose(&line.at, &what, &reason);
+                }
+                table.set(key, list(values));
+            }
+            purgers(&lists, out);
         }
         let ports = table.keys.iter_mut().find(|(key, _)| key == "ports");
         if let Some((_, value)) = ports {
@@ -386,48 +458,55 @@ impl Squid {
     /// Reads `cache deny`.
     fn cache(&mut self, line: &Line, out: &mut Output) {
         let what = line.words.join(" ");
-        match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default())) {
-            ("deny", Ok(when)) => {
+        match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default(), true)) {
+            ("deny", found) => {
+                let (when, any) = found.unwrap_or_else(|why| {
+                    out.lose(&line.at, &what, &format!("{why}: the cache is not used"));
+                    (Tests::default(), Vec::new())
+                });
                 let mut rule = RuleDraft::new(&what, &when);
+                rule.any = any;
                 rule.continues = true;
                 rule.set("bypass", "true");
                 rule.push(out);
             }
-            ("deny", Err(why)) => {
-                out.lose(&line.at, &what, &format!("{why}: the cache is not used"));
-                let mut rule = RuleDraft::new(&what, &Tests::default());
-                rule.continues = true;
-                rule.set("bypass", "true");
-                rule.push(out);
-            }
-            ("allow", Ok(when)) if when.0.is_empty() => {}
+            ("allow", Ok((when, any))) if when.0.is_empty() && any.is_empty() => {}
             _ => out.lose(&line.at, &what, "only denials have an equivalent"),
         }
     }
 
-    /// Returns access lists as the condition of a rule.
-    fn rule_when(&self, words: &[String]) -> Result<Tests, String> {
-        let mut when = Tests::default();
+    /// Returns access lists as the condition of a rule: tests, and alternatives. Those are of more
+    /// requests if `widens` is set, and otherwise exact.
+    fn rule_when(&self, words: &[String], widens: bool) -> Result<(Tests, Vec<Tests>), String> {
+        let (mut when, mut any) = (Tests::default(), Vec::new());
         for (is_not, key, values) in self.lists(words)? {
             if matches!(key, "destinations" | "ports") {
                 return Err(format!("a rule has no test of {key}"));
+            }
+            if key == URLS {
+                let found = url_test::of(&values.join("|"))?;
+                if !any.is_empty() || is_not || !(widens || found.is_exact()) {
+                    return Err("path and query are compared apart".to_owned());
+                }
+                any = found.wide;
+                continue;
             }
             let key = if is_not { format!("not-{key}") } else { key.to_owned() };
             let one = Tests(vec![(key, values)]);
             when = when.and(&one).ok_or("two lists of one kind")?;
         }
-        Ok(when)
+        Ok((when, any))
     }
 
     fn header_access(&mut self, line: &Line, out: &mut Output) {
         let what = line.words.join(" ");
         let (field, action) = (line.word(1), line.word(2));
-        let when = self.rule_when(line.words.get(3..).unwrap_or_default());
-        let when = match (action, when) {
+        let when = self.rule_when(line.words.get(3..).unwrap_or_default(), false);
+        let (when, any) = match (action, when) {
             ("deny", Ok(when)) => when,
             ("deny", Err(why)) => return out.lose(&line.at, &what, &why),
             // What is not denied is passed.
-            ("allow", Ok(when)) if when.0.is_empty() && field != "All" => return,
+            ("allow", Ok((when, _))) if when.0.is_empty() && field != "All" => return,
             _ => return out.lose(&line.at, &what, "only denials of a field have an equivalent"),
         };
         let key = match line.word(0) {
@@ -435,8 +514,17 @@ impl Squid {
             _ => "client-remove",
         };
         let mut rule = RuleDraft::new(&what, &when);
+        rule.any = any;
         rule.continues = true;
+        let is_of_connection = ["connection", "proxy-connection", "keep-alive"]
+            .iter()
+            .any(|name| field.eq_ignore_ascii_case(name));
         match field {
+            // Larder passes none of these on.
+            _ if is_of_connection => return,
+            "Via" | "Age" if key == "client-remove" => {
+                rule.add("hide", field.to_ascii_lowercase());
+            }
             "All" | "Other" => return out.lose(&line.at, &what, "name the fields"),
             "Via" if key == "request-remove" => {
                 return out.set("forwarded.via", "false".to_owned());
@@ -467,6 +555,15 @@ impl Squid {
             table.set("action", text("deny"));
             out.push(table);
         }
+    }
+}
+
+/// Sets who may purge, if lists are those of the method PURGE and of clients.
+fn purgers(lists: &[Part], out: &mut Output) {
+    let find = |wanted: &str| lists.iter().find(|(is_not, key, _)| !is_not && *key == wanted);
+    let is_purge = find("methods").is_some_and(|(.., methods)| *methods == ["PURGE"]);
+    if let Some((.., clients)) = find("clients").filter(|_| is_purge) {
+        out.set("purge.from", list(clients));
     }
 }
 
@@ -599,7 +696,7 @@ fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
         text(&cli::units::duration(std::time::Duration::from_secs(minutes.saturating_mul(60))))
     };
     match regex {
-        "." => {
+        "." | ".*" => {
             out.set("caching.heuristic-percent", percent.min(100).to_string());
             out.set("caching.heuristic-max", written(most));
             out.set("caching.heuristic-without-date", written(least));
@@ -617,10 +714,42 @@ fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
             let reason = "a rule has one lifetime for responses without one: MIN was taken";
             out.lose(&line.at, &what, reason);
             let case = if start == 2 { "(?i)" } else { "" };
-            let mut rule = RuleDraft::new(&what, &Tests::one("paths", format!("~{case}{regex}")));
+            let Some(when) = of_url(regex, case) else {
+                out.lose(&line.at, &what, "the expression has no equivalent");
+                return None;
+            };
+            let mut rule = RuleDraft::new(&what, &when);
             rule.continues = true;
             rule.set("default-ttl", written(least));
             Some(rule)
         }
     }
+}
+
+/// Returns the test of an expression on a whole URL: of its host, if the expression begins with
+/// one, and of its path.
+fn of_url(regex: &str, case: &str) -> Option<Tests> {
+    let schemes = ["^http://", "^https?://", "^http:\\/\\/", "^https?:\\/\\/", "http://"];
+    let rest = schemes.iter().find_map(|scheme| regex.strip_prefix(scheme));
+    let after = rest.unwrap_or(regex);
+    let end = after.find("\\/").or(after.find('/')).unwrap_or(after.len());
+    let host = after[..end].replace("\\.", ".");
+    let labels = host.split('.').count();
+    let is_host = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+        && !host.is_empty()
+        && (rest.is_some() || (labels > 2 && end < after.len()));
+    if !is_host {
+        let path = format!("~{case}{regex}");
+        let is_path = rest.is_none() && !regex.contains("\\?");
+        let is_good = proxy::rules::request_rules::PathTest::parse(&path, false).is_ok();
+        return (is_path && is_good && !regex.starts_with('^')).then(|| Tests::one("paths", path));
+    }
+    let path = after[end..].replace("\\/", "/");
+    let mut when = Tests::one("hosts", host);
+    if !matches!(path.as_str(), "" | "/" | "/.*" | "/.*$") {
+        let test = format!("~{case}^{path}");
+        proxy::rules::request_rules::PathTest::parse(&test, false).ok()?;
+        when.add("paths", [test]);
+    }
+    Some(when)
 }

@@ -5,7 +5,8 @@
 //! continues, except for responses.
 
 mod backends;
-mod condition;
+mod careful;
+pub mod condition;
 mod idioms;
 mod syntax;
 mod walk;
@@ -49,6 +50,7 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     out.set("caching.stale-while-revalidate", text("10s"));
     out.settle();
     defaults(&mut out);
+    forwarded(&all, &mut out);
     let mut walk = Walk::new(&acls, &backends, &subs);
     for (name, kind) in [
         ("vcl_recv", Sub::Recv),
@@ -100,6 +102,18 @@ fn error_page(statements: &[&Statement], out: &mut Output) {
             ["set", "beresp.http.Content-Type", ..] => {}
             _ => out.lose(&one.at(), "vcl_backend_error", "only a text has an equivalent"),
         }
+    }
+}
+
+/// Reports the field of a proxy in front, which needs `forwarded.trust`.
+fn forwarded(all: &[Statement], out: &mut Output) {
+    for one in all {
+        let name = |text: &str| text.to_ascii_lowercase().ends_with("http.x-forwarded-proto");
+        if let Some(token) = one.tokens.iter().find(|token| name(&token.text)) {
+            let reason = "counts from proxies in forwarded.trust only: name that in front";
+            return out.lose(&token.at, &token.text, reason);
+        }
+        forwarded(one.inner(), out);
     }
 }
 

@@ -195,6 +195,8 @@ impl RequestDirectives {
     }
 }
 
+const ACCEL_EXPIRES: HeaderName = HeaderName::from_static("x-accel-expires");
+
 /// The directives of a response (RFC 9111, 5.2.2; RFC 5861; `immutable` of RFC 8246).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
@@ -258,8 +260,28 @@ impl ResponseDirectives {
         directives
     }
 
+    /// Parses nginx's `X-Accel-Expires`: seconds, or 0 for `no-store`. A time (`@…`) and several
+    /// fields are `no-store` too; `off` and anything else are ignored.
+    fn accelerated(headers: &HeaderMap) -> Option<ResponseDirectives> {
+        let mut lines = headers.get_all(ACCEL_EXPIRES).iter();
+        let text = lines.next()?.to_str().ok()?.trim();
+        let seconds = match (text.strip_prefix('@'), lines.next()) {
+            (None, None) => text.parse::<u64>().ok()?,
+            _ => 0,
+        };
+        let mut directives = ResponseDirectives { targeted: true, ..Default::default() };
+        match seconds {
+            0 => directives.no_store = true,
+            seconds => directives.max_age = Delta::Value(Seconds::new(seconds)),
+        }
+        Some(directives)
+    }
+
     /// Parses a targeted field, a structured field of type dictionary (RFC 9213, 2.1).
     fn targeted(headers: &HeaderMap, target: &HeaderName) -> Option<ResponseDirectives> {
+        if *target == ACCEL_EXPIRES {
+            return Self::accelerated(headers);
+        }
         let lines: Vec<&[u8]> =
             headers.get_all(target).iter().map(|line| line.as_bytes()).collect();
         let members: sfv::Dictionary = sfv::Parser::new(&lines.join(&b", "[..])).parse().ok()?;
@@ -524,5 +546,23 @@ mod tests {
             &Settings::default(),
         );
         assert!(ignored.no_store, "without targets the field means nothing");
+    }
+
+    #[test]
+    fn accel_expires_is_read_as_nginx_reads_it() {
+        let targets = vec![HeaderName::from_static("x-accel-expires")];
+        let settings = Settings { targets, ..Settings::default() };
+        for (field, no_store, max_age) in [
+            ("X-Accel-Expires: 60", false, value(60)),
+            ("X-Accel-Expires: 0", true, Delta::Absent),
+            ("X-Accel-Expires: @1700000000", true, Delta::Absent),
+            ("X-Accel-Expires: off", false, value(5)),
+            ("X-Accel-Expires: -1", false, value(5)),
+            ("X-Other: 60", false, value(5)),
+        ] {
+            let lines = headers(&["Cache-Control: max-age=5", field]);
+            let read = ResponseDirectives::parse(&lines, &settings);
+            assert_eq!((read.no_store, read.max_age), (no_store, max_age), "{field}");
+        }
     }
 }

@@ -91,6 +91,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Response fields that replace Cache-Control, most specific first (RFC 9213). "auto" is
     /// CDN-Cache-Control on a reverse proxy and none on a forward proxy; an empty list is none.
+    /// X-Accel-Expires is read as nginx reads it.
     "caching.targets", Kind::List(&Kind::Header), ["auto"], live -> semantics.targets;
 
     /// Stores a response with Set-Cookie, cookie included, if the origin server states a positive

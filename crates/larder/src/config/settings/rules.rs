@@ -86,8 +86,9 @@ tests! {
 
     /// Paths without query, * for anything, such as /static/* or *.css, or regular expressions
     /// after ~, such as ~^/[0-9]+$; none: any. Compared with every reading of the path: decoded,
-    /// dots resolved, slashes merged, \ as /, path parameters removed. `bypass`, `deny`,
-    /// `allow-methods` and `refuse-upgrades` need one matching reading, other keys all.
+    /// dots resolved, slashes merged, \ as /, path parameters removed. `bypass`, `store = false`,
+    /// `deny`, `respond` from 400, `allow-methods` and `refuse-upgrades` need one matching reading,
+    /// other keys all.
     "paths", PATTERNS, r#"["/static/*", "*.css"]"# -> paths;
 
     /// Request methods; GET includes HEAD; none: any.

@@ -82,6 +82,13 @@ pub fn servers(
         out.lose(&pass.at, "proxy_pass", "a query in the target has no equivalent");
         return None;
     }
+    let mut known = Vec::new();
+    found.all.retain(|server| {
+        let address = server.split(' ').next().unwrap_or_default().to_owned();
+        let is_new = !known.contains(&address);
+        known.push(address);
+        is_new
+    });
     if found.all.is_empty() {
         out.lose(&pass.at, "proxy_pass", "no server is left");
         return None;
@@ -170,7 +177,7 @@ fn tls(pass: &Directive, scope: &Scope<'_>, found: &mut Servers, out: &mut Outpu
         Some(_) => {
             found.options.insert("tls-verify", "false".to_owned());
         }
-        None => out.lose(
+        None => out.note(
             &pass.at,
             "proxy_ssl_verify",
             "off by default in nginx; Larder verifies certificates (tls-verify = false does not)",
@@ -239,6 +246,21 @@ pub struct Directory {
     pub strips: bool,
     /// Settings of a site, as TOML.
     pub options: BTreeMap<&'static str, String>,
+}
+
+impl Directory {
+    /// Returns whether files are found as in another directory. Where nothing but the file itself
+    /// is tried, `try_files` need not be stated.
+    pub fn serves_as(&self, other: &Directory) -> bool {
+        let options = |of: &Directory| {
+            let mut options = of.options.clone();
+            let plain = [list(&["$uri", "$uri/", "=404"]), list(&["$uri", "=404"])];
+            options.retain(|key, value| *key != "try-files" || !plain.contains(value));
+            options
+        };
+        let root = |of: &Directory| of.root.trim_end_matches('/').to_owned();
+        root(self) == root(other) && self.strips == other.strips && options(self) == options(other)
+    }
 }
 
 /// Returns the directory of a location; `None`, with a loss, where it has no equivalent.

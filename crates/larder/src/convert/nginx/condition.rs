@@ -5,17 +5,22 @@ use std::collections::BTreeMap;
 use crate::convert::glob_of_regex::{globs, words};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::rule_draft::Tests;
+use crate::convert::url_test;
+use crate::convert::vcl::condition::{both, negated};
 
-/// Alternatives of a condition, and a sentence where they hold for other requests as well.
+/// Alternatives of a condition.
 #[derive(Clone, Debug, Default)]
 pub struct Alternatives {
     pub any: Vec<Tests>,
-    pub note: Option<String>,
+    /// Why they hold for other requests as well, which is good for a bypass or a denial only.
+    pub wider: Option<String>,
+    /// The value of a variable where it is true, if that is one for all requests.
+    value: Option<String>,
 }
 
 impl Alternatives {
     pub fn of(test: Tests) -> Alternatives {
-        Alternatives { any: vec![test], note: None }
+        Alternatives { any: vec![test], ..Alternatives::default() }
     }
 
     pub fn extend(&mut self, other: Alternatives) {
@@ -24,11 +29,42 @@ impl Alternatives {
                 self.any.push(test);
             }
         }
-        self.note = self.note.take().or(other.note);
+        self.wider = self.wider.take().or(other.wider);
     }
 
-    fn noted(mut self, note: &str) -> Alternatives {
-        self.note.get_or_insert_with(|| note.to_owned());
+    fn widened(mut self, why: &str) -> Alternatives {
+        self.wider.get_or_insert_with(|| why.to_owned());
+        self
+    }
+
+    fn negated(&self) -> Result<Alternatives, String> {
+        match &self.wider {
+            Some(why) => Err(why.clone()),
+            None => Ok(Alternatives { any: negated(&self.any)?, ..Alternatives::default() }),
+        }
+    }
+
+    /// Returns the truth of a variable that is set to a value under a condition.
+    pub fn set(self, when: &Alternatives, value: &str) -> Result<Alternatives, String> {
+        match value {
+            "0" | "" => {
+                let any = both(&self.any, &when.negated()?.any)?;
+                Ok(Alternatives { any, ..self })
+            }
+            text if text.contains('$') => Err("a variable has a text".to_owned()),
+            text => {
+                let is_one = self.any.is_empty() || self.value.as_deref() == Some(text);
+                let mut all = self;
+                all.extend(when.clone());
+                all.value = is_one.then(|| text.to_owned());
+                Ok(all)
+            }
+        }
+    }
+
+    /// Returns the alternatives for a variable with a value.
+    pub fn valued(mut self, value: &str) -> Alternatives {
+        self.value = Some(value.to_owned());
         self
     }
 }
@@ -38,12 +74,24 @@ pub type Variables = BTreeMap<String, Result<Alternatives, String>>;
 
 /// Returns the condition under which a value of `proxy_cache_bypass` is neither empty nor 0.
 pub fn truth(text: &str, variables: &Variables) -> Result<Alternatives, String> {
-    let Some(name) = text.strip_prefix('$') else {
+    let plain = text.replace("${", "$").replace('}', "");
+    let Some(names) = plain.strip_prefix('$') else {
         return Err(format!("{text} is the same for all requests"));
     };
-    let name = name.trim_start_matches('{').trim_end_matches('}');
+    // Texts that are joined are true if one of them is.
+    let mut all = Alternatives::default();
+    for name in names.split('$') {
+        all.extend(truth_of(name, variables)?);
+    }
+    Ok(all)
+}
+
+fn truth_of(name: &str, variables: &Variables) -> Result<Alternatives, String> {
     if let Some(known) = variables.get(name) {
         return known.clone();
+    }
+    if !is_name(name) {
+        return Err(format!("a text with ${name} has no equivalent"));
     }
     let one = |key, value: &str| Ok(Alternatives::of(Tests::one(key, value)));
     if let Some(cookie) = name.strip_prefix("cookie_") {
@@ -61,6 +109,13 @@ pub fn truth(text: &str, variables: &Variables) -> Result<Alternatives, String> 
     }
 }
 
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Why an `if` on a file is lost; it is not about who asks.
+pub const FILE_TESTS: &str = "tests of files have no equivalent";
+
 /// Returns the condition of an `if`.
 pub fn of_if(directive: &Directive, variables: &Variables) -> Result<Alternatives, String> {
     let joined = directive.args.join("\u{1}");
@@ -71,7 +126,7 @@ pub fn of_if(directive: &Directive, variables: &Variables) -> Result<Alternative
         [variable] if variable.starts_with('$') => truth(variable, variables),
         [variable, operator @ ("=" | "!=")] => compare(variable, operator, "", variables),
         [variable, operator, value] => compare(variable, operator, value, variables),
-        _ => Err("tests of files have no equivalent".to_owned()),
+        _ => Err(FILE_TESTS.to_owned()),
     }
 }
 
@@ -83,14 +138,26 @@ pub fn compare(
     variables: &Variables,
 ) -> Result<Alternatives, String> {
     let name = variable.strip_prefix('$').ok_or("expected a variable")?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    if !is_name(name) {
+        return Err(format!("a text with ${name} has no equivalent"));
+    }
     let is_not = operator.starts_with('!');
     let is_regex = operator.contains('~');
     if !matches!(operator, "=" | "!=" | "~" | "~*" | "!~" | "!~*") {
         return Err(format!("the operator {operator} has no equivalent"));
     }
+    if !is_regex && value.contains('$') {
+        return Err("a comparison of two variables has no equivalent".to_owned());
+    }
     if let Some(known) = variables.get(name) {
+        let known = known.clone()?;
+        let has_value = known.value.as_deref() == Some(value);
         return match (is_regex, is_not, value) {
-            (false, false, "1") | (false, true, "0" | "") => known.clone(),
+            (false, true, "0" | "") => Ok(known),
+            (false, false, "0" | "") => known.negated(),
+            (false, false, _) if has_value => Ok(known),
+            (false, true, _) if has_value => known.negated(),
             _ => Err(format!("only the truth of ${name} is known")),
         };
     }
@@ -122,13 +189,13 @@ fn method(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, Str
     let methods = if is_regex { words(value) } else { Some(vec![value.to_owned()]) };
     let methods = methods.ok_or("methods are compared as names, not as expressions")?;
     let key = if is_not { "not-methods" } else { "methods" };
-    let has = |name: &str| methods.iter().any(|method| method == name);
-    let note = has("GET") && !has("HEAD");
-    let found = Alternatives::of(Tests(vec![(key.to_owned(), methods.clone())]));
-    Ok(if note { found.noted("GET includes HEAD in a rule") } else { found })
+    Ok(Alternatives::of(Tests(vec![(key.to_owned(), methods)])))
 }
 
 fn path(name: &str, operator: &str, value: &str, key: &str) -> Result<Alternatives, String> {
+    if name == "request_uri" {
+        return url(operator, value);
+    }
     let test = match operator.trim_start_matches('!') {
         "=" if value.contains('*') || !value.starts_with('/') => {
             return Err("no path can be equal to it".to_owned());
@@ -137,20 +204,49 @@ fn path(name: &str, operator: &str, value: &str, key: &str) -> Result<Alternativ
         "~" => format!("~{value}"),
         _ => format!("~(?i){value}"),
     };
-    let found = Alternatives::of(Tests::one(key, test));
-    Ok(match name {
-        "request_uri" => found.noted("compared with the path, without the query"),
-        _ => found,
-    })
+    if let Some(why) = wrong_path(&test) {
+        return Err(why);
+    }
+    Ok(Alternatives::of(Tests::one(key, test)))
+}
+
+/// Returns why a test of a path is refused.
+fn wrong_path(test: &str) -> Option<String> {
+    let wrong = proxy::rules::request_rules::PathTest::parse(test, false).is_err();
+    wrong.then(|| "the expression is not supported".to_owned())
+}
+
+/// Comparisons of path and query together.
+fn url(operator: &str, value: &str) -> Result<Alternatives, String> {
+    let found = match operator.trim_start_matches('!') {
+        "=" => {
+            let (path, query) = value.split_once('?').map_or((value, None), |(p, q)| (p, Some(q)));
+            if path.contains('*') || !path.starts_with('/') {
+                return Err("no path can be equal to it".to_owned());
+            }
+            let mut test = Tests::one("paths", path);
+            test.add(if query.is_some() { "query" } else { "not-query" }, ["*".to_owned()]);
+            let found = Alternatives::of(test);
+            if query.is_some() { found.widened("the query is not compared") } else { found }
+        }
+        "~" => from_url(&url_test::of(value)?),
+        _ => from_url(&url_test::of(&format!("(?i){value}"))?),
+    };
+    if operator.starts_with('!') { found.negated() } else { Ok(found) }
+}
+
+fn from_url(test: &url_test::UrlTest) -> Alternatives {
+    let found = Alternatives { any: test.wide.clone(), ..Alternatives::default() };
+    match test.is_exact() {
+        true => found,
+        false => found.widened("path and query are compared apart"),
+    }
 }
 
 /// `$args ~ name=`: parameters.
 fn parameters(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, String> {
     let parts = if is_regex { globs(value) } else { None };
     let parts = parts.ok_or("only single parameters of the query can be compared")?;
-    let is_name = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    };
     let mut names = Vec::new();
     for glob in &parts.all {
         let name = glob.trim_matches('*').trim_end_matches('=');
@@ -162,9 +258,11 @@ fn parameters(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives,
             return Err("only names of parameters can be compared".to_owned());
         }
     }
-    let key = if is_not { "not-query" } else { "query" };
-    let found = Alternatives::of(Tests(vec![(key.to_owned(), names)]));
-    Ok(found.noted("compared with the names of parameters"))
+    let why = "compared with the names of parameters";
+    match is_not {
+        true => Err(why.to_owned()),
+        false => Ok(Alternatives::of(Tests(vec![("query".to_owned(), names)])).widened(why)),
+    }
 }
 
 /// Comparisons of `$http_…`, `$cookie_…` and `$arg_…`.
@@ -175,7 +273,11 @@ fn named(name: &str, operator: &str, value: &str) -> Result<Alternatives, String
     let found = kinds.iter().find_map(|(begin, key)| Some((name.strip_prefix(begin)?, *key)));
     let (field, key) = found.ok_or_else(|| format!("the variable ${name} has no equivalent"))?;
     let field = if key == "headers" { field.replace('_', "-") } else { field.to_owned() };
-    if value.is_empty() && !is_regex {
+    let is_empty = match is_regex {
+        true => matches!(value, "^$" | "^\\s*$" | "^ *$" | "^\\s+$"),
+        false => value.is_empty(),
+    };
+    if is_empty {
         let test = match (is_not, key) {
             (true, _) => Tests::one(key, field),
             (false, "headers") => Tests::one(key, format!("!{field}")),
@@ -192,6 +294,9 @@ fn named(name: &str, operator: &str, value: &str) -> Result<Alternatives, String
     };
     let join = if key == "headers" { ": " } else { "=" };
     let texts: Vec<String> = parts.all.iter().map(|glob| format!("{field}{join}{glob}")).collect();
+    if is_not && !parts.is_exact {
+        return Err(WIDER.to_owned());
+    }
     let any = match (key, is_not) {
         ("headers", true) => {
             vec![Tests(vec![(key.to_owned(), texts.iter().map(|t| format!("!{t}")).collect())])]
@@ -200,33 +305,56 @@ fn named(name: &str, operator: &str, value: &str) -> Result<Alternatives, String
         (_, true) => vec![Tests(vec![(format!("not-{key}"), texts)])],
         (_, false) => vec![Tests(vec![(key.to_owned(), texts)])],
     };
-    let found = Alternatives { any, note: None };
-    Ok(match parts.is_exact {
-        true => found,
-        false => found.noted("the patterns match more than the expression"),
-    })
+    let found = Alternatives { any, ..Alternatives::default() };
+    Ok(if parts.is_exact { found } else { found.widened(WIDER) })
 }
+
+const WIDER: &str = "the patterns match more than the expression";
 
 /// Returns the truth of a variable that a `map` sets.
 pub fn of_map(directive: &Directive, variables: &Variables) -> Result<Alternatives, String> {
     let source = directive.arg(0);
-    let mut all = Alternatives::default();
-    for entry in directive.inner() {
-        let is_true = !matches!(entry.arg(0), "" | "0");
-        match (entry.name.as_str(), is_true) {
-            ("hostnames" | "volatile", _) => {}
-            ("default", false) => {}
-            ("default", true) => return Err("the map's default holds for most requests".to_owned()),
-            (_, false) => return Err("the map has exceptions".to_owned()),
-            (key, true) => {
-                let (operator, value) = match (key.strip_prefix("~*"), key.strip_prefix('~')) {
-                    (Some(rest), _) => ("~*", rest),
-                    (None, Some(rest)) => ("~", rest),
-                    (None, None) => ("=", key),
-                };
-                all.extend(compare(source, operator, value, variables)?);
-            }
-        }
+    let is_true = |entry: &Directive| !matches!(entry.arg(0), "" | "0");
+    let entries: Vec<&Directive> =
+        directive.inner().iter().filter(|one| !is_option(&one.name)).collect();
+    if directive.inner().iter().any(|one| one.name == "include") {
+        return Err("a map with files has no equivalent".to_owned());
     }
-    if all.any.is_empty() { Err("the map is never true".to_owned()) } else { Ok(all) }
+    let default = entries.iter().find(|one| one.name == "default");
+    let default = default.is_some_and(|one| is_true(one));
+    let mut all = Alternatives::default();
+    let mut values: Vec<&str> = Vec::new();
+    for entry in entries {
+        if is_true(entry) {
+            values.push(entry.arg(0));
+        }
+        if entry.name == "default" {
+            continue;
+        }
+        if is_true(entry) == default {
+            // It takes requests from the entries behind it.
+            return Err("the map has exceptions".to_owned());
+        }
+        if entry.arg(0).contains('$') {
+            return Err("the map has values with variables".to_owned());
+        }
+        let key = entry.name.as_str();
+        let (operator, value) = match (key.strip_prefix("~*"), key.strip_prefix('~')) {
+            (Some(rest), _) => ("~*", rest),
+            (None, Some(rest)) => ("~", rest),
+            (None, None) => ("=", key.strip_prefix('\\').unwrap_or(key)),
+        };
+        all.extend(compare(source, operator, value, variables)?);
+    }
+    values.dedup();
+    let found = if default { all.negated()? } else { all };
+    match values[..] {
+        [] => Err("the map is never true".to_owned()),
+        [value] => Ok(found.valued(value)),
+        _ => Ok(found),
+    }
+}
+
+fn is_option(name: &str) -> bool {
+    matches!(name, "hostnames" | "volatile")
 }

@@ -78,8 +78,6 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("proxy_socket_keepalive", "connections are checked before use"),
     ("proxy_ignore_client_abort", "a fetch ends by `fill.finish-percent`"),
     ("proxy_force_ranges", "ranges are always served"),
-    ("proxy_pass_request_headers", "on"),
-    ("proxy_pass_request_body", "on"),
     ("proxy_ssl_server_name", "the name is always sent"),
     ("proxy_ssl_session_reuse", "always on"),
     ("proxy_ssl_protocols", "TLS 1.2 and 1.3"),
@@ -133,7 +131,6 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("log_format", "translated where access_log names it"),
     ("limit_req_log_level", "the access log has the outcome DENIED(rate)"),
     ("limit_conn_log_level", "the access log has the outcome DENIED(concurrent)"),
-    ("internal", "only targets of other directives have it"),
 ];
 
 /// Directives that the other modules translate; they report what they cannot.
@@ -151,6 +148,11 @@ pub const TRANSLATED: &[&str] = &[
     "server_name",
     "proxy_pass",
     "proxy_set_header",
+    "proxy_pass_request_headers",
+    "proxy_pass_request_body",
+    "internal",
+    "ssl_verify_client",
+    "ssl_client_certificate",
     "proxy_hide_header",
     "proxy_pass_header",
     "proxy_ignore_headers",
@@ -241,8 +243,6 @@ pub const LOST: &[(&str, &str)] = &[
     ("grpc_", "use http2 = \"prior-knowledge\" at a site"),
     ("ssi", "bodies are not changed"),
     ("ssl_stapling", "certificate status is not stapled"),
-    ("ssl_client_certificate", "client certificates are not asked for"),
-    ("ssl_verify_client", "client certificates are not asked for"),
     ("ssl_", "there is no such setting of TLS"),
     ("proxy_cookie_", "cookies of responses are not rewritten"),
     ("proxy_store", "what is fetched is stored in the cache only"),

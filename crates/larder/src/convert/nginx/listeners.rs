@@ -43,6 +43,7 @@ pub fn write(servers: &mut [Server], out: &mut Output) {
             server.block().iter().filter(|one| one.name == "listen").collect();
         let plain = Directive { args: vec!["80".to_owned()], ..Directive::default() };
         let listens = if listens.is_empty() { vec![&plain] } else { listens };
+        let mut local = true;
         for listen in listens {
             let Some(address) = address(listen.arg(0)) else {
                 out.lose(&listen.at, "listen", "expected a port, an address or a Unix socket");
@@ -50,22 +51,38 @@ pub fn write(servers: &mut [Server], out: &mut Output) {
             };
             let listener = all.entry(address.clone()).or_default();
             read(listen, listener, out);
-            match listener.tls {
+            let is_tls = listener.tls;
+            match is_tls {
                 true => server.https = true,
                 false => server.http = true,
             }
+            server.addresses.push((port(&address).to_owned(), is_tls));
+            local &= is_local(&address);
             let is_marked = listen.args.iter().any(|arg| arg.starts_with("default"));
             defaults.entry(address.clone()).or_insert(number);
             if is_marked && marked.insert(address.clone()) {
                 defaults.insert(address, number);
             }
         }
+        server.is_local = local;
     }
-    for number in defaults.into_values() {
-        servers[number].is_default = true;
+    let is_public = defaults.keys().any(|address| !is_local(address));
+    for (address, number) in defaults {
+        servers[number].is_default |= !(is_public && is_local(&address));
     }
     push(&all, out);
     certificates(servers, out);
+}
+
+/// Returns whether only this machine reaches an address.
+fn is_local(address: &str) -> bool {
+    let parsed = address.parse::<std::net::SocketAddr>();
+    parsed.map_or(address.starts_with("unix:"), |address| address.ip().is_loopback())
+}
+
+/// Returns an address without the part that stands for all addresses of the machine.
+fn port(address: &str) -> &str {
+    address.strip_prefix("0.0.0.0:").or(address.strip_prefix("[::]:")).unwrap_or(address)
 }
 
 fn read(listen: &Directive, listener: &mut Listener, out: &mut Output) {

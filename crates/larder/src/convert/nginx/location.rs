@@ -1,13 +1,15 @@
 //! The keys of the rule for a location: fields, lifetimes, bypass, sizes, compression.
 
 use crate::convert::nginx::backend::Servers;
-use crate::convert::nginx::condition::{Alternatives, Variables, truth};
+use crate::convert::nginx::condition::{Alternatives, truth};
+use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::template;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{size, size_text, time};
+use crate::convert::vcl::condition::both;
 
 /// Statuses to which nginx adds fields without `always`.
 const ADDED: [&str; 8] = ["200", "201", "204", "301", "302", "303", "307", "308"];
@@ -42,6 +44,12 @@ pub fn request_fields(
     rule: &mut RuleDraft,
     out: &mut Output,
 ) {
+    if scope.arg("proxy_pass_request_headers") == Some("off") {
+        rule.add("request-remove", "*");
+    }
+    if let Some(one) = scope.get("proxy_pass_request_body").filter(|one| one.arg(0) == "off") {
+        out.lose(&one.at, &one.name, "bodies of requests are passed on");
+    }
     for field in scope.all(&["proxy_set_header"]) {
         let (key, value) = (field.arg(0), field.arg(1));
         let lower = key.to_ascii_lowercase();
@@ -57,6 +65,9 @@ pub fn request_fields(
             ("x-forwarded-proto", "$scheme") | ("x-forwarded-host", "$host" | "$http_host") => {}
             ("connection", "" | "upgrade" | "Upgrade" | "close" | "$connection_upgrade")
             | ("upgrade", "$http_upgrade") => {}
+            // The proxy frames bodies and connections itself.
+            ("content-length" | "transfer-encoding" | "te" | "keep-alive", _)
+            | ("proxy-connection" | "trailer" | "expect", _) => {}
             (_, "") => rule.add("request-remove", key),
             _ => match template(value, name) {
                 Some(value) => rule.add("request-set", format!("{key}: {value}")),
@@ -91,7 +102,7 @@ pub fn response_fields(
         let is_always = field.arg(2) == "always";
         if value.contains("$upstream_cache_status") {
             let reason = "the words of {outcome} are those of Cache-Status, such as hit";
-            out.lose(&field.at, &format!("add_header {key}"), reason);
+            out.note(&field.at, &format!("add_header {key}"), reason);
             rule.add("client-set", format!("{key}: {{outcome}}"));
             continue;
         }
@@ -202,6 +213,7 @@ fn is_judged(key: &str) -> bool {
 
 /// Adds lifetimes, stale use and the key.
 pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mut Output) {
+    accel(scope, out);
     lifetimes(scope, rule, out);
     stale(scope, inactive, rule);
     key(scope, rule, out);
@@ -216,6 +228,30 @@ pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mu
         out.lose(&uses.at, "proxy_cache_min_uses", reason);
     }
 }
+
+/// `X-Accel-Expires` of the origin server replaces `Cache-Control`, for all sites or none.
+fn accel(scope: &Scope<'_>, out: &mut Output) {
+    let ignores = scope.all(&["proxy_ignore_headers"]);
+    let ignores =
+        ignores.iter().find(|one| one.args.iter().any(|name| name.eq_ignore_ascii_case(ACCEL)));
+    let honoured = list(&[ACCEL]);
+    match (ignores, out.get("caching.targets")) {
+        (Some(_), None) => out.set("caching.targets", "[]".to_owned()),
+        (None, old) => {
+            let differs = old.is_some_and(|old| *old != honoured);
+            if let Some(zone) = scope.get("proxy_cache").filter(|_| differs) {
+                out.lose(&zone.at, "proxy_ignore_headers", "X-Accel-Expires counts for all sites");
+            }
+            out.set("caching.targets", honoured);
+        }
+        (Some(one), Some(old)) if *old == honoured => {
+            out.lose(&one.at, "proxy_ignore_headers", "X-Accel-Expires counts for all sites");
+        }
+        _ => {}
+    }
+}
+
+const ACCEL: &str = "x-accel-expires";
 
 fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let ignored: Vec<String> = scope
@@ -300,52 +336,54 @@ fn stale_case(word: &str) -> Option<&str> {
 
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let Some(key) = scope.get("proxy_cache_key") else { return };
-    let joined = key.args.join("");
-    let mut rest = joined.replace("${", "$").replace('}', "");
-    let has_query = ["$request_uri", "$args", "$query_string"].iter().any(|n| rest.contains(n));
-    for plain in [
-        "$request_uri",
-        "$request_method",
-        "$scheme",
-        "$proxy_host",
-        "$host",
-        "$http_host",
-        "$server_name",
-        "$is_args",
-        "$args",
-        "$query_string",
-        "$uri",
-        "$server_port",
-    ] {
-        rest = rest.replace(plain, "");
-    }
-    if !has_query {
-        rule.set("query-keep", "[]");
-        rule.set("query-send", text("all"));
-    }
-    for part in rest.split('$') {
-        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let name = &part[..end.unwrap_or(part.len())];
+    const PLAIN: [&str; 13] = [
+        "request_uri",
+        "request_method",
+        "scheme",
+        "proxy_host",
+        "host",
+        "hostname",
+        "http_host",
+        "server_name",
+        "is_args",
+        "args",
+        "query_string",
+        "uri",
+        "server_port",
+    ];
+    let joined = key.args.join("").replace("${", "$").replace('}', "");
+    let names: Vec<&str> = joined
+        .split('$')
+        .skip(1)
+        .map(|part| {
+            let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            &part[..end.unwrap_or(part.len())]
+        })
+        .collect();
+    let has_query = ["request_uri", "args", "query_string"].iter().any(|name| names.contains(name));
+    let mut parameters: Vec<&str> = Vec::new();
+    for name in names.into_iter().filter(|name| !PLAIN.contains(name)) {
         if let Some(field) = name.strip_prefix("http_") {
             rule.add("key-headers", field.replace('_', "-"));
+        } else if let Some(parameter) = name.strip_prefix("arg_") {
+            parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
-        } else if !name.is_empty() && rest.contains(&format!("${name}")) {
+        } else {
             rule.set("bypass", "true");
             let reason = format!("${name} cannot be part of the key: the cache is not used here");
             out.lose(&key.at, "proxy_cache_key", &reason);
         }
     }
+    if !has_query {
+        rule.set("query-keep", list(&parameters));
+        rule.set("query-send", text("all"));
+    }
 }
 
 /// Pushes the rules of `proxy_cache_bypass` and `proxy_no_cache` for a location.
-pub fn bypasses(
-    scope: &Scope<'_>,
-    when: &Tests,
-    name: &str,
-    variables: &Variables,
-    out: &mut Output,
-) {
+pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
+    let Place { when, scope, variables, .. } = place;
     let tokens = |name| -> Vec<String> {
         let all = scope.all(&[name]);
         all.iter().flat_map(|one| one.args.clone()).collect()
@@ -361,8 +399,8 @@ pub fn bypasses(
         let directive = if is_bypass { "proxy_cache_bypass" } else { "proxy_no_cache" };
         match truth(token, variables) {
             Ok(found) => {
-                if let Some(note) = &found.note {
-                    out.lose(&at, &format!("{directive} {token}"), note);
+                if let Some(why) = &found.wider {
+                    out.lose(&at, &format!("{directive} {token}"), why);
                 }
                 if is_bypass { both.extend(found) } else { unstored.extend(found) }
             }
@@ -379,7 +417,7 @@ pub fn bypasses(
         }
     }
     if closed {
-        both = Alternatives { any: vec![Tests::default()], note: None };
+        both = Alternatives::of(Tests::default());
     }
     for (found, key, value, what) in
         [(both, "bypass", "true", "bypass"), (unstored, "store", "false", "not stored")]
@@ -388,9 +426,19 @@ pub fn bypasses(
             continue;
         }
         let mut rule = RuleDraft::new(&format!("{name} {what}"), when);
-        rule.any = found.any.into_iter().filter(|test| !test.0.is_empty()).collect();
+        let is_for_all = found.any.iter().any(|test| test.0.is_empty());
+        // Where both cannot be stated, the cache is not used for the location.
+        rule.any = match (is_for_all, place.any.is_empty()) {
+            (true, _) => place.any.to_vec(),
+            (false, true) => found.any,
+            _ => both_of(&found.any, place.any),
+        };
         rule.continues = true;
         rule.set(key, value);
         rule.push(out);
     }
+}
+
+fn both_of(found: &Vec<Tests>, around: &[Tests]) -> Vec<Tests> {
+    both(found, &around.to_vec()).unwrap_or_else(|_| around.to_vec())
 }

@@ -1,5 +1,6 @@
 //! `location` blocks in an order in which the first that matches is the one that nginx takes.
 
+use crate::convert::nginx::lookaround;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::rule_draft::Tests;
 
@@ -7,10 +8,18 @@ use crate::convert::rule_draft::Tests;
 #[derive(Clone, Debug)]
 pub struct Location<'a> {
     pub directive: &'a Directive,
+    /// The locations around it, the outermost first.
+    pub outer: Vec<&'a Directive>,
     pub kind: Kind,
     /// The path or the expression.
     pub path: String,
     pub when: Tests,
+    /// The test of the location around, where both are tests of paths.
+    pub any: Vec<Tests>,
+    /// The test matches more paths than the location.
+    pub is_wider: bool,
+    /// Final, or within a final one.
+    is_final: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,69 +34,165 @@ pub enum Kind {
 /// Returns the locations in their order, and those that have no equivalent.
 pub fn ordered(block: &[Directive]) -> (Vec<Location<'_>>, Vec<(&Directive, &'static str)>) {
     let (mut all, mut lost) = (Vec::new(), Vec::new());
-    for one in block.iter().filter(|one| one.name == "location") {
-        match read(one) {
-            Ok(location) => all.push(location),
-            Err(why) => lost.push((one, why)),
+    collect(block, None, &mut all, &mut lost);
+    // nginx takes the longest prefix, then the expressions within it, then those around it in
+    // their order unless the prefix is final.
+    let order = |location: &Location<'_>| {
+        let depth = usize::MAX - outer_path(location).map_or(0, |path| path.len() + 1);
+        let mut around = location.outer.iter().map(|outer| kind_and_path(outer).0);
+        match location.kind {
+            _ if around.any(|kind| kind == Kind::Regex) => (4, 0),
+            Kind::Exact => (0, 0),
+            Kind::Regex if is_within(location, Kind::Exact) => (0, 0),
+            Kind::Regex if location.is_final => (1, depth),
+            Kind::Final => (2, usize::MAX - location.path.len()),
+            Kind::Regex if is_within(location, Kind::Prefix) => (3, depth),
+            Kind::Regex => (4, 0),
+            Kind::Prefix => (5, usize::MAX - location.path.len()),
         }
-    }
-    // nginx takes the longest prefix, then the expressions in their order unless the prefix is
-    // final.
-    let order = |location: &Location<'_>| match location.kind {
-        Kind::Exact => (0, 0),
-        Kind::Final => (1, usize::MAX - location.path.len()),
-        Kind::Regex => (2, 0),
-        Kind::Prefix => (3, usize::MAX - location.path.len()),
     };
     all.sort_by_key(order);
-    let prefixes: Vec<String> = all
+    let prefixes: Vec<(String, bool)> = all
         .iter()
-        .filter(|location| location.kind == Kind::Prefix)
-        .map(|location| location.path.clone())
+        .filter(|location| matches!(location.kind, Kind::Prefix | Kind::Final))
+        .map(|location| (location.path.clone(), location.is_final))
         .collect();
-    for location in all.iter_mut().filter(|location| location.kind == Kind::Final) {
-        // A longer prefix that is not final comes after the expressions.
+    for location in &mut all {
+        let own = match (location.kind, outer_path(location)) {
+            (Kind::Final, _) => location.path.clone(),
+            (Kind::Regex, Some(path)) => path.to_owned(),
+            _ => continue,
+        };
+        // A longer prefix is for other expressions, or comes after them.
+        let is_regex = location.kind == Kind::Regex;
         let longer = prefixes
             .iter()
-            .filter(|path| path.len() > location.path.len() && path.starts_with(&location.path));
-        location.when.add("not-paths", longer.map(|path| format!("{path}*")));
+            .filter(|(_, is_final)| is_regex || !is_final)
+            .filter(|(path, _)| path.len() > own.len() && path.starts_with(&own))
+            .filter(|(path, _)| !is_regex || !is_own(location, path));
+        let longer: Vec<String> = longer.map(|(path, _)| format!("{path}*")).collect();
+        location.when.add("not-paths", longer);
     }
     (all, lost)
 }
 
-fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
-    let (kind, path) = match one.arg(0) {
+/// Returns whether a path is that of a location around it.
+fn is_own(location: &Location<'_>, path: &str) -> bool {
+    location.outer.iter().any(|outer| kind_and_path(outer).1 == path)
+}
+
+/// Returns the path of the prefix location around a location.
+fn outer_path<'a>(location: &Location<'a>) -> Option<&'a str> {
+    let (kind, path) = kind_and_path(location.outer.last()?);
+    matches!(kind, Kind::Prefix | Kind::Final).then_some(path)
+}
+
+fn is_within(location: &Location<'_>, kind: Kind) -> bool {
+    location.outer.last().is_some_and(|outer| kind_and_path(outer).0 == kind)
+}
+
+/// Reads the locations of a block, and those within them.
+fn collect<'a>(
+    block: &'a [Directive],
+    around: Option<&Location<'a>>,
+    all: &mut Vec<Location<'a>>,
+    lost: &mut Vec<(&'a Directive, &'static str)>,
+) {
+    for one in block.iter().filter(|one| one.name == "location") {
+        let location = read(one).map(|location| match around {
+            Some(around) => within(location, around),
+            None => location,
+        });
+        match location {
+            Ok(location) => {
+                let is_last = matches!(location.kind, Kind::Regex | Kind::Exact);
+                let at = all.len();
+                all.push(location.clone());
+                collect(one.inner(), Some(&location), all, lost);
+                if is_last {
+                    // What is within it comes before it.
+                    all[at..].rotate_left(1);
+                }
+            }
+            Err(why) => lost.push((one, why)),
+        }
+    }
+}
+
+/// Adds the test of the location around.
+fn within<'a>(location: Location<'a>, around: &Location<'a>) -> Location<'a> {
+    let mut outer = around.outer.clone();
+    outer.push(around.directive);
+    let is_path = matches!(location.kind, Kind::Prefix | Kind::Final | Kind::Exact);
+    let is_implied = around.when.0.is_empty()
+        || (is_path
+            && matches!(around.kind, Kind::Prefix | Kind::Final)
+            && location.path.starts_with(&around.path));
+    let is_final = location.is_final || around.is_final;
+    let mut is_wider = location.is_wider || around.is_wider;
+    let (mut when, mut any) = (location.when.clone(), around.any.clone());
+    if !is_implied && when.0.is_empty() {
+        when = around.when.clone();
+    } else if !is_implied {
+        // A rule has two tests of paths.
+        is_wider |= !any.is_empty();
+        any = vec![around.when.clone()];
+    }
+    Location { outer, when, any, is_final, is_wider, ..location }
+}
+
+fn kind_and_path(one: &Directive) -> (Kind, &str) {
+    match one.arg(0) {
         "=" => (Kind::Exact, one.arg(1)),
         "^~" => (Kind::Final, one.arg(1)),
         "~" | "~*" => (Kind::Regex, one.arg(1)),
         path if path.starts_with('@') => (Kind::Exact, path),
-        path => match (path.strip_prefix("~*"), path.strip_prefix('~'), path.strip_prefix('=')) {
-            (Some(_), _, _) | (None, Some(_), _) => {
-                (Kind::Regex, path.trim_start_matches(['~', '*']))
-            }
-            (None, None, Some(path)) => (Kind::Exact, path),
+        path => match (path.strip_prefix('~'), path.strip_prefix('='), path.strip_prefix("^~")) {
+            (Some(_), _, _) => (Kind::Regex, path.trim_start_matches(['~', '*'])),
+            (_, Some(path), _) => (Kind::Exact, path),
+            (_, _, Some(path)) => (Kind::Final, path),
             _ => (Kind::Prefix, path),
         },
-    };
+    }
+}
+
+fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
+    let (kind, path) = kind_and_path(one);
     if path.starts_with('@') {
         return Err("a named location is not reached: requests are not passed on within");
     }
-    let ignores_case = one.arg(0).starts_with("~*");
+    let mut is_wider = false;
     let when = match kind {
         Kind::Regex => {
-            let regex = if ignores_case { format!("(?i){path}") } else { path.to_owned() };
-            let test = format!("~{regex}");
-            if proxy::rules::request_rules::PathTest::parse(&test, false).is_err() {
-                return Err("the expression is not supported (lookaround, backreference)");
-            }
-            Tests::one("paths", test)
+            let case = if one.arg(0).starts_with("~*") { "(?i)" } else { "" };
+            let is_good = |regex: &str| {
+                let test = format!("~{case}{regex}");
+                let parsed = proxy::rules::request_rules::PathTest::parse(&test, false);
+                parsed.is_ok().then(|| Tests::one("paths", test))
+            };
+            let exact = is_good(path)
+                .or_else(|| is_good(&lookaround::expanded(path).filter(|_| case.is_empty())?));
+            is_wider = exact.is_none();
+            exact
+                .or_else(|| is_good(&lookaround::stripped(path)))
+                // All paths, so that what it refuses stays refused.
+                .unwrap_or_default()
         }
-        _ if !path.starts_with('/') || path.contains('*') => {
-            return Err("expected a path that begins with / and has no *");
-        }
+        _ if !path.starts_with('/') => return Err("expected a path that begins with /"),
+        Kind::Exact if path.contains('*') => Tests::one("paths", format!("~^{}$", literal(path))),
+        _ if path.contains('*') => Tests::one("paths", format!("~^{}", literal(path))),
         Kind::Exact => Tests::one("paths", path),
         _ if path == "/" => Tests::default(),
         _ => Tests::one("paths", format!("{path}*")),
     };
-    Ok(Location { directive: one, kind, path: path.to_owned(), when })
+    let path = path.to_owned();
+    let is_final = kind == Kind::Final;
+    let (outer, any) = (Vec::new(), Vec::new());
+    Ok(Location { directive: one, outer, kind, path, when, any, is_wider, is_final })
+}
+
+/// Returns a text as an expression.
+fn literal(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_');
+    text.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }

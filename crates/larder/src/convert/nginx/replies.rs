@@ -1,6 +1,6 @@
 //! `return`, `rewrite`, `if`, `allow` and `deny`: rules before that of a location.
 
-use crate::convert::nginx::condition::{Alternatives, Variables, of_if};
+use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, of_if};
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{Source, response_fields};
 use crate::convert::nginx::scope::Scope;
@@ -33,32 +33,29 @@ impl Place<'_, '_> {
 pub fn collect(block: &[Directive], variables: &mut Variables) {
     for one in block {
         match one.name.as_str() {
-            "set" if matches!(one.arg(1), "0" | "") => {
-                variables.insert(named(one), Ok(Alternatives::default()));
-            }
             "set" => {
-                let why = format!("the variable {} is set for all", one.arg(0));
-                variables.insert(named(one), Err(why));
+                variables.insert(named(one), constant(one.arg(1)));
             }
             "if" => {
                 for set in one.inner().iter().filter(|inner| inner.name == "set") {
-                    let found = match set.arg(1) {
-                        "0" | "" => Err("a variable is set back to 0".to_owned()),
-                        text if text.contains('$') => Err("a variable has a text".to_owned()),
-                        _ => of_if(one, variables),
-                    };
                     let old = variables
                         .remove(&named(set))
                         .unwrap_or_else(|| Ok(Alternatives::default()));
-                    let both = old.and_then(|mut old| {
-                        old.extend(found?);
-                        Ok(old)
-                    });
-                    variables.insert(named(set), both);
+                    let new = old.and_then(|old| old.set(&of_if(one, variables)?, set.arg(1)));
+                    variables.insert(named(set), new);
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// Returns the truth of a value.
+fn constant(value: &str) -> Result<Alternatives, String> {
+    match value {
+        "0" | "" => Ok(Alternatives::default()),
+        value if value.contains('$') => Err("a variable has a text".to_owned()),
+        value => Ok(Alternatives::of(Tests::default()).valued(value)),
     }
 }
 
@@ -93,12 +90,23 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
         return;
     }
     let what = format!("if {}", one.args.join(" "));
+    let is_refusal = acts.iter().all(|act| refuses(act));
     let found = match of_if(one, place.variables) {
         Ok(found) => found,
+        Err(why) if acts.iter().any(|act| refuses(act)) && !why.starts_with(FILE_TESTS) => {
+            out.lose(&one.at, &what, &format!("{why}: denied to all"));
+            return deny(place, &[], &[], out);
+        }
         Err(why) => return out.lose(&one.at, &what, &why),
     };
-    if let Some(note) = &found.note {
-        out.lose(&one.at, &what, note);
+    if let Some(why) = &found.wider {
+        out.lose(&one.at, &what, why);
+        if !is_refusal {
+            return;
+        }
+    }
+    if found.any.iter().any(Tests::adds_head) {
+        out.note(&one.at, &what, "GET includes HEAD in a rule");
     }
     let scope = place.scope.inner(one.inner());
     for test in &found.any {
@@ -126,6 +134,14 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
                 name => out.lose(&act.at, name, "not translated within an if"),
             }
         }
+    }
+}
+
+/// Returns whether a directive within an `if` refuses requests.
+fn refuses(act: &Directive) -> bool {
+    match act.name.as_str() {
+        "return" => act.arg(0).parse::<u16>().is_ok_and(|code| (400..500).contains(&code)),
+        name => name == "deny",
     }
 }
 
@@ -313,6 +329,13 @@ fn deny(place: &Place<'_, '_>, clients: &[String], except: &[String], out: &mut 
     rule.when.add("clients", clients.iter().cloned());
     rule.when.add("not-clients", except.iter().cloned());
     rule.set("deny", "true");
+    rule.push(out);
+}
+
+/// Pushes a rule that refuses all requests.
+pub fn refuse(place: &Place<'_, '_>, response: &str, out: &mut Output) {
+    let mut rule = place.rule("refused");
+    rule.set("respond", text(response));
     rule.push(out);
 }
 

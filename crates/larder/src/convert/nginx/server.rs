@@ -11,7 +11,7 @@ use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::{Http, account};
+use crate::convert::nginx::{Http, account, walk};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -21,12 +21,18 @@ pub struct Server<'a> {
     directive: &'a Directive,
     /// Hosts, without those that have no equivalent.
     pub names: Vec<String>,
+    /// Domains whose hosts rules can name, and sites cannot, such as `.example.com`.
+    below: Vec<String>,
     odd: Vec<(String, &'static str)>,
     /// It listens without TLS.
     pub http: bool,
     pub https: bool,
     /// It answers for hosts that no server names.
     pub is_default: bool,
+    /// It listens for this machine alone.
+    pub is_local: bool,
+    /// Addresses, and whether they are with TLS.
+    pub addresses: Vec<(String, bool)>,
 }
 
 /// Where the responses of a location come from.
@@ -40,7 +46,7 @@ enum Backend {
 
 impl<'a> Server<'a> {
     pub fn new(directive: &'a Directive) -> Server<'a> {
-        let (mut names, mut odd) = (Vec::new(), Vec::new());
+        let (mut names, mut below, mut odd) = (Vec::new(), Vec::new(), Vec::new());
         let all = directive.inner().iter().filter(|one| one.name == "server_name");
         for name in all.flat_map(|one| &one.args) {
             let name = name.to_ascii_lowercase();
@@ -49,18 +55,33 @@ impl<'a> Server<'a> {
                 _ if name.starts_with('~') || name.starts_with('$') => {
                     odd.push((name, "a site's hosts are names, not expressions"));
                 }
+                _ if name.starts_with("*.") && !name[2..].contains('*') => {
+                    below.push(name[1..].to_owned());
+                    odd.push((name, "a site's hosts are whole names: list them"));
+                }
                 _ if name.contains('*') => {
                     odd.push((name, "a site's hosts are whole names: list them"));
                 }
                 _ if name.starts_with('.') => {
                     names.push(name[1..].to_owned());
+                    below.push(name.clone());
                     odd.push((name, "a site's hosts are whole names: list those below it"));
                 }
                 _ => names.push(name),
             }
         }
         names.dedup();
-        Server { directive, names, odd, http: false, https: false, is_default: false }
+        Server {
+            directive,
+            names,
+            below,
+            odd,
+            http: false,
+            https: false,
+            is_default: false,
+            is_local: false,
+            addresses: Vec::new(),
+        }
     }
 
     pub fn block(&self) -> &'a [Directive] {
@@ -68,7 +89,12 @@ impl<'a> Server<'a> {
     }
 
     fn called(&self) -> &str {
-        self.names.first().map_or("default", String::as_str)
+        self.names.first().or(self.below.first()).map_or("default", String::as_str)
+    }
+
+    /// Hosts as rules name them.
+    fn hosts(&self) -> impl Iterator<Item = &String> {
+        self.names.iter().chain(&self.below)
     }
 
     fn shares_scheme(&self, other: &Server<'_>) -> bool {
@@ -115,10 +141,10 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     }
     let (locations, _) = matching::ordered(server.block());
     let root = locations.iter().find(|one| one.kind != Kind::Regex && one.path == "/");
-    let found = root.map(|root| of_location(&scope.inner(root.directive.inner()), http, out));
+    let found = root.map(|root| of_location(&scope_of(root, &scope), http, out));
     let found = found.filter(|found| *found != Backend::None);
     let any = || {
-        let scopes = locations.iter().map(|one| scope.inner(one.directive.inner()));
+        let scopes = locations.iter().map(|one| scope_of(one, &scope));
         let mut scopes: Vec<Scope<'_>> =
             scopes.filter(|inner| inner.own("proxy_pass").is_some()).collect();
         Some(of_location(&scopes.pop()?, http, out))
@@ -129,6 +155,12 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         }
         None => Backend::None,
     })
+}
+
+/// Returns what is in effect in a location of a server.
+fn scope_of<'a>(location: &Location<'a>, server: &Scope<'a>) -> Scope<'a> {
+    let outer = location.outer.iter().fold(server.clone(), |scope, one| scope.inner(one.inner()));
+    outer.inner(location.directive.inner())
 }
 
 fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
@@ -226,13 +258,13 @@ fn requests(server: &Server<'_>, all: &[Server<'_>]) -> Tests {
     let others: Vec<&Server<'_>> = all.iter().filter(|other| !is_same(other)).collect();
     if server.is_default {
         let claimed = others.iter().filter(|other| server.shares_scheme(other));
-        let mut names: Vec<String> = claimed.flat_map(|other| other.names.clone()).collect();
-        names.retain(|name| !server.names.contains(name));
+        let mut names: Vec<String> = claimed.flat_map(|other| other.hosts().cloned()).collect();
+        names.retain(|name| !server.hosts().any(|own| own == name));
         names.sort();
         names.dedup();
         when.add("not-hosts", names);
     } else {
-        when.add("hosts", server.names.iter().cloned());
+        when.add("hosts", server.hosts().cloned());
     }
     let has_both = all.iter().any(|one| one.http) && all.iter().any(|one| one.https);
     if has_both && !(server.http && server.https) {
@@ -253,13 +285,14 @@ fn rules(
     let scope = http.scope.inner(server.block());
     account(server.block(), out);
     let when = requests(server, all);
-    if !server.is_default && server.names.is_empty() {
+    if !server.is_default && server.hosts().next().is_none() {
         let reason = "no request reaches it: it has no host, and is not the default";
         return out.lose(&server.directive.at, "server", reason);
     }
     let mut variables = http.variables.clone();
     replies::collect(server.block(), &mut variables);
     let name = server.called();
+    closed(server, all, &scope, &when, out);
     let place = Place {
         when: &when,
         any: &[],
@@ -289,6 +322,54 @@ fn rules(
     }
     if !locations.iter().any(|one| one.kind == Kind::Prefix && one.path == "/") {
         rest(&scope, &when, name, site, http, &variables, out);
+    }
+}
+
+/// Writes denials for what a server's address or TLS keeps out in nginx.
+fn closed(
+    server: &Server<'_>,
+    all: &[Server<'_>],
+    scope: &Scope<'_>,
+    when: &Tests,
+    out: &mut Output,
+) {
+    let at = &server.directive.at;
+    let others = all.iter().filter(|other| !std::ptr::eq(other.directive, server.directive));
+    let mut ports: Vec<&str> = others
+        .flat_map(|other| &other.addresses)
+        .filter(|other| server.addresses.iter().any(|(_, tls)| *tls == other.1))
+        .filter(|other| !server.addresses.contains(other))
+        .map(|(address, _)| address.as_str())
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    let name = server.called();
+    let mut rules = Vec::new();
+    if server.is_local && !ports.is_empty() {
+        let mut rule = RuleDraft::new(&format!("{name} local"), when);
+        rule.when.add("not-clients", ["127.0.0.0/8".to_owned(), "::1".to_owned()]);
+        rules.push(rule);
+    } else if !ports.is_empty() {
+        let ports = ports.join(", ");
+        out.lose(at, "listen", &format!("{name} is reached at {ports} too: Host alone decides"));
+    }
+    match scope.get("ssl_verify_client").map(|one| (one, one.arg(0))) {
+        None | Some((_, "off")) => {}
+        Some((one, "on")) if server.https => {
+            out.lose(&one.at, "ssl_verify_client", "clients have no certificates: denied to all");
+            let mut rule = RuleDraft::new(&format!("{name} certificate"), when);
+            if rule.when.get("schemes").is_none() {
+                rule.when.add("schemes", ["https".to_owned()]);
+            }
+            rules.push(rule);
+        }
+        Some((one, _)) => {
+            out.lose(&one.at, "ssl_verify_client", "client certificates are not asked for");
+        }
+    }
+    for mut rule in rules {
+        rule.set("deny", "true");
+        rule.push(out);
     }
 }
 
@@ -351,7 +432,7 @@ impl<'a> LocationOf<'a, '_> {
         variables: &Variables,
         out: &mut Output,
     ) {
-        let scope = scope.inner(one.directive.inner());
+        let scope = scope_of(one, scope);
         account(scope.block(), out);
         let when = match self.server_when.and(&one.when) {
             Some(when) => when,
@@ -362,16 +443,23 @@ impl<'a> LocationOf<'a, '_> {
         replies::collect(scope.block(), &mut variables);
         let place = Place {
             when: &when,
-            any: &[],
+            any: &one.any,
             name: &name,
             server_name: self.name,
             scope: &scope,
             variables: &variables,
             is_server: false,
         };
-        for nested in scope.block().iter().filter(|inner| inner.name == "location") {
-            let reason = "nested locations have no equivalent: the outer one answers";
-            out.lose(&nested.at, &format!("location {}", nested.args.join(" ")), reason);
+        if one.is_wider {
+            let reason = "the expression is not supported: answered with 501, and perhaps more";
+            out.lose(&one.directive.at, &format!("location {}", one.path), reason);
+            return replies::refuse(&place, "501 Not converted: location", out);
+        }
+        if let Some(internal) = scope.own("internal") {
+            if !self.is_error_page(&one.path) {
+                out.lose(&internal.at, "internal", "X-Accel-Redirect is not followed");
+            }
+            return replies::refuse(&place, "404 Not Found", out);
         }
         // nginx rewrites and returns before it checks access.
         if replies::write(&place, out) {
@@ -397,6 +485,7 @@ impl<'a> LocationOf<'a, '_> {
         }
         let backend = of_location(&scope, self.http, out);
         let mut rule = RuleDraft::new(&name, &when);
+        rule.any.clone_from(&one.any);
         common(&scope, self.http, &mut rule);
         match &backend {
             Backend::Servers(servers) => {
@@ -412,6 +501,15 @@ impl<'a> LocationOf<'a, '_> {
         if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
             rule.push(out);
         }
+    }
+
+    /// Returns whether a path is that of an error page of the server.
+    fn is_error_page(&self, path: &str) -> bool {
+        let mut pages = Vec::new();
+        walk(self.server.block(), &mut |one| {
+            pages.extend((one.name == "error_page").then_some(one))
+        });
+        pages.iter().any(|page| page.args.last().is_some_and(|target| target.starts_with(path)))
     }
 
     fn proxied(
@@ -446,7 +544,7 @@ impl<'a> LocationOf<'a, '_> {
             Some(zone) => {
                 let inactive = self.http.inactive.get(zone).map_or("10m", String::as_str);
                 location::caching(scope, inactive, rule, out);
-                location::bypasses(scope, place.when, &rule.name, place.variables, out);
+                location::bypasses(place, &rule.name, out);
             }
             None => rule.set("bypass", "true"),
         }
@@ -515,7 +613,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        let is_main = matches!(self.site, Backend::Files(site) if site == files);
+        let is_main = matches!(self.site, Backend::Files(site) if site.serves_as(files));
         let is_path = matches!(one.kind, Kind::Prefix | Kind::Final) && one.path.ends_with('/');
         if is_main {
             // The site's own directory.

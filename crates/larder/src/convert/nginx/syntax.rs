@@ -112,7 +112,12 @@ impl Reader {
     fn include(&mut self, directive: &Directive, into: &mut Vec<Directive>) -> Result<(), String> {
         let pattern = self.base.join(directive.arg(0));
         let pattern = pattern.to_string_lossy().into_owned();
-        let found: Vec<PathBuf> = match glob::glob(&pattern) {
+        // As the system's glob: a star is for no dot at the beginning.
+        let options = glob::MatchOptions {
+            require_literal_leading_dot: true,
+            ..glob::MatchOptions::default()
+        };
+        let found: Vec<PathBuf> = match glob::glob_with(&pattern, options) {
             Ok(paths) => paths.filter_map(Result::ok).filter(|path| path.is_file()).collect(),
             Err(error) => {
                 self.missing.push((directive.at.clone(), format!("{pattern}: {error}")));

@@ -117,6 +117,7 @@ fn checks(probe: &[Statement], out: &mut Output) {
             ".interval" => timeout("upstream.check-interval", value, out),
             ".timeout" => timeout("upstream.check-timeout", value, out),
             ".expected_response" => out.set("upstream.check-status", list(&[value])),
+            ".window" | ".threshold" | ".initial" => {}
             // The last checks of a window decide there; here, checks in a row.
             name => out.lose(&one.at(), name, "check-rise and check-fall count checks in a row"),
         }

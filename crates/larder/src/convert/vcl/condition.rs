@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::convert::nginx::condition::compare;
 use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests, is_headers};
+use crate::convert::url_test;
 use crate::convert::vcl::syntax::{Kind, Token};
 
 /// Alternatives, each a list of tests that must all hold. Empty: never.
@@ -22,18 +23,34 @@ const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 /// Networks by the name of their list.
 pub type Acls = BTreeMap<String, Vec<String>>;
 
-/// Reads a condition; collects notes about tests that are not exact.
+/// Stands for the URL among the fields of [`OwnFields`].
+pub const URL: &str = ":url";
+
+/// Request fields that the configuration itself has set, by their names in lower case: where they
+/// are, if that is known.
+pub type OwnFields = BTreeMap<String, Option<Cases>>;
+
+/// Reads a condition. Where a test cannot be stated exactly, the cases are those of more requests
+/// if `widens` is set, which is good for a refusal or a bypass, and otherwise of fewer.
 pub struct Parser<'a> {
     pub tokens: &'a [Token],
     pub acls: &'a Acls,
-    pub notes: Vec<String>,
+    pub fields: &'a OwnFields,
+    pub widens: bool,
+    /// Why the cases are not exact.
+    pub inexact: Option<String>,
     at: usize,
     depth: usize,
 }
 
 impl<'a> Parser<'a> {
-    pub fn new(tokens: &'a [Token], acls: &'a Acls) -> Parser<'a> {
-        Parser { tokens, acls, notes: Vec::new(), at: 0, depth: 0 }
+    pub fn new(
+        tokens: &'a [Token],
+        acls: &'a Acls,
+        fields: &'a OwnFields,
+        widens: bool,
+    ) -> Parser<'a> {
+        Parser { tokens, acls, fields, widens, inexact: None, at: 0, depth: 0 }
     }
 
     pub fn parse(&mut self) -> Result<Cases, String> {
@@ -69,7 +86,13 @@ impl<'a> Parser<'a> {
 
     fn single(&mut self) -> Result<Cases, String> {
         if self.takes("!") {
-            return negated(&self.single()?);
+            self.depth += 1;
+            if self.depth > DEPTH_MAX {
+                return Err("nested too deeply".to_owned());
+            }
+            let found = self.opposite(Parser::single);
+            self.depth -= 1;
+            return found;
         }
         if self.takes("(") {
             self.depth += 1;
@@ -88,13 +111,55 @@ impl<'a> Parser<'a> {
         }
         let operators = ["==", "!=", "~", "!~", ">=", "<=", ">", "<"];
         let operator = operators.into_iter().find(|sign| self.takes(sign));
-        let Some(operator) = operator else { return presence(&name) };
+        let Some(operator) = operator else { return self.presence(&name) };
         let value = self.tokens.get(self.at).ok_or("expected a value")?.clone();
         self.at += 1;
         if self.tokens.get(self.at).is_some_and(|token| token.kind == Kind::Text) {
             return Err("joined texts have no equivalent".to_owned());
         }
         self.test(&name, operator, &value)
+    }
+
+    /// Returns the opposite of a condition: of one of more requests it is of fewer.
+    fn opposite(
+        &mut self,
+        read: impl FnOnce(&mut Parser<'a>) -> Result<Cases, String>,
+    ) -> Result<Cases, String> {
+        self.widens = !self.widens;
+        let found = read(self);
+        self.widens = !self.widens;
+        negated(&found?)
+    }
+
+    /// Returns cases of more requests; an error if there must not be more.
+    fn wider(&mut self, cases: Cases, why: &str) -> Result<Cases, String> {
+        if !self.widens {
+            return Err(why.to_owned());
+        }
+        self.inexact.get_or_insert_with(|| why.to_owned());
+        Ok(cases)
+    }
+
+    fn presence(&mut self, name: &str) -> Result<Cases, String> {
+        if let Some(field) = name.strip_prefix("beresp.http.") {
+            return Ok(vec![Tests::one(RESPONSE_HEADERS, field)]);
+        }
+        let field = name.strip_prefix("be").unwrap_or(name).strip_prefix("req.http.");
+        let Some(field) = field else {
+            return match name {
+                "true" => Ok(vec![Tests::default()]),
+                _ => Err(format!("{name} has no equivalent")),
+            };
+        };
+        let own = vec![Tests::one("headers", field)];
+        match self.fields.get(&field.to_ascii_lowercase()) {
+            None => Ok(own),
+            Some(None) => Err(format!("{name} is set before")),
+            Some(Some(cases)) => {
+                let all = cases.iter().cloned().chain(own).collect();
+                self.wider(all, &format!("{name} is set before"))
+            }
+        }
     }
 
     fn test(&mut self, name: &str, operator: &str, value: &Token) -> Result<Cases, String> {
@@ -110,14 +175,24 @@ impl<'a> Parser<'a> {
             "req.url" | "bereq.url" => self.url(operator, text),
             _ => {
                 let theirs = variable(name).ok_or_else(|| format!("{name} has no equivalent"))?;
+                let field = name.strip_prefix("be").unwrap_or(name).strip_prefix("req.http.");
+                let is_own = |field: &str| self.fields.contains_key(&field.to_ascii_lowercase());
+                if field.is_some_and(is_own) {
+                    return Err(format!("{name} is set before"));
+                }
+                if value.kind != Kind::Text {
+                    return Err("a comparison of two variables has no equivalent".to_owned());
+                }
                 let operator = match operator {
                     "==" => "=",
                     "~" | "!~" | "!=" => operator,
                     _ => return Err(format!("{operator} has no equivalent")),
                 };
                 let found = compare(&theirs, operator, text, &BTreeMap::new())?;
-                self.notes.extend(found.note);
-                Ok(found.any)
+                match found.wider {
+                    Some(why) => self.wider(found.any, &why),
+                    None => Ok(found.any),
+                }
             }
         }
     }
@@ -136,8 +211,11 @@ impl<'a> Parser<'a> {
             return Err(format!("{name} {operator} has no equivalent"));
         }
         let found = compare(&theirs, operator, text, &BTreeMap::new())?;
-        self.notes.extend(found.note);
-        Ok(found.any.into_iter().map(of_response).collect())
+        let cases = found.any.into_iter().map(of_response).collect();
+        match found.wider {
+            Some(why) => self.wider(cases, &why),
+            None => Ok(cases),
+        }
     }
 
     /// `std.integer(beresp.http.Content-Length, 0) > 1000`, behind the first word.
@@ -160,32 +238,26 @@ impl<'a> Parser<'a> {
     }
 
     fn url(&mut self, operator: &str, text: &str) -> Result<Cases, String> {
-        let is_not = operator.starts_with('!');
-        let key = if is_not { "not-paths" } else { "paths" };
+        if self.fields.contains_key(URL) {
+            return Err("req.url is set before".to_owned());
+        }
         match operator {
-            "==" | "!=" if text.contains(['?', '*']) || !text.starts_with('/') => {
+            "!=" => self.opposite(|parser| parser.url("==", text)),
+            "!~" => self.opposite(|parser| parser.url("~", text)),
+            "==" if text.contains(['?', '*']) || !text.starts_with('/') => {
                 Err("a URL with a query is not compared".to_owned())
             }
             "==" => Ok(vec![Tests(vec![
                 ("paths".to_owned(), vec![text.to_owned()]),
                 ("not-query".to_owned(), vec!["*".to_owned()]),
             ])]),
-            "!=" => Ok(vec![Tests::one(key, text), Tests::one("query", "*")]),
-            "~" | "!~" if text.contains("\\?") => Err("queries are not compared".to_owned()),
-            "~" | "!~" => {
-                let test = format!("~{text}");
-                if proxy::rules::request_rules::PathTest::parse(&test, false).is_err() {
-                    return Err("the expression is not supported".to_owned());
+            "~" => {
+                let found = url_test::of(text)?;
+                if !found.is_exact() {
+                    let why = "path and query are compared apart";
+                    self.inexact.get_or_insert_with(|| why.to_owned());
                 }
-                let body = text.trim_end_matches(".*");
-                let is_exact = body.starts_with('^')
-                    && !body.contains('$')
-                    && !body.contains("[^")
-                    && !body.replace("\\.", "").contains('.');
-                if !is_exact {
-                    self.notes.push("compared with the path, without the query".to_owned());
-                }
-                Ok(vec![Tests::one(key, test)])
+                if self.widens { Ok(found.wide) } else { found.narrow }
             }
             _ => Err(format!("{operator} has no equivalent")),
         }
@@ -208,17 +280,6 @@ fn of_response(tests: Tests) -> Tests {
     let named =
         |(key, values)| (if key == "headers" { RESPONSE_HEADERS.to_owned() } else { key }, values);
     Tests(tests.0.into_iter().map(named).collect())
-}
-
-fn presence(name: &str) -> Result<Cases, String> {
-    if let Some(field) = name.strip_prefix("beresp.http.") {
-        return Ok(vec![Tests::one(RESPONSE_HEADERS, field)]);
-    }
-    match name.strip_prefix("be").unwrap_or(name).strip_prefix("req.http.") {
-        Some(field) => Ok(vec![Tests::one("headers", field)]),
-        None if name == "true" => Ok(vec![Tests::default()]),
-        None => Err(format!("{name} has no equivalent")),
-    }
 }
 
 fn statuses(operator: &str, text: &str) -> Result<Cases, String> {

@@ -1,6 +1,7 @@
 //! The usual edits of cookies and URLs by `regsub` and `regsuball`.
 
 use crate::convert::glob_of_regex::globs;
+use crate::convert::url_test::PARAMETER_BEGINS;
 use crate::convert::vcl::syntax::{Kind, Token};
 
 /// Meaning of an edit.
@@ -59,10 +60,29 @@ pub fn of_url(value: &[Token]) -> Option<Edit> {
     if URL_STEPS.contains(&regex) {
         return Some(Edit::Step);
     }
-    let begins = ["(\\?|&)", "([?&])", "[?&]", "[\\?&]", "&", "\\?"];
-    let rest = begins.iter().find_map(|begin| regex.strip_prefix(begin))?;
+    let begins = PARAMETER_BEGINS.iter().chain(&["&", "\\?"]);
+    let rest = begins.into_iter().find_map(|begin| regex.strip_prefix(begin))?;
     let name = &rest[..rest.find('=')?];
     Some(Edit::QueryDrop(names(name))).filter(filled)
+}
+
+/// Returns the name of the cookie whose value a substitution takes out of all cookies.
+pub fn value_of_cookie(value: &[Token]) -> Option<String> {
+    let is_cookie =
+        value.get(2).is_some_and(|one| one.text.eq_ignore_ascii_case("req.http.cookie"));
+    let (regex, with) = substitution(value).filter(|_| is_cookie)?;
+    let (name, rest) = regex.split_once("=([^;")?;
+    let begins = ["^.*?", "^.*", ".*?", ".*"];
+    let name = begins.iter().find_map(|begin| name.strip_prefix(begin))?;
+    let is_name = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    (is_name && with == "\\1" && !rest.contains('(')).then(|| name.to_owned())
+}
+
+/// Returns whether a value is that of a host without its port.
+pub fn removes_port(value: &[Token]) -> bool {
+    let known = [":[0-9]+", ":[0-9]+$", ":\\d+", ":\\d+$", ":.*$", ":.*"];
+    substitution(value).is_some_and(|(regex, with)| with.is_empty() && known.contains(&regex))
 }
 
 fn filled(edit: &Edit) -> bool {

@@ -8,7 +8,8 @@ use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::time;
 use crate::convert::vcl::backends::Backends;
-use crate::convert::vcl::condition::{Acls, Cases, Parser, STATUS, both, negated};
+use crate::convert::vcl::careful;
+use crate::convert::vcl::condition::{Acls, Cases, OwnFields, Parser, STATUS, URL, both, negated};
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
@@ -25,6 +26,16 @@ const CALLS_MAX: usize = 16;
 /// Most statements that are walked, counting those of called subroutines each time.
 const STATEMENTS_MAX: usize = 20_000;
 
+/// A branch of an `if`.
+struct Branch<'a> {
+    one: &'a Statement,
+    /// The condition.
+    tokens: &'a [Token],
+    /// It is the `else`.
+    is_last: bool,
+    has_others: bool,
+}
+
 pub struct Walk<'a> {
     acls: &'a Acls,
     backends: &'a Backends<'a>,
@@ -36,6 +47,11 @@ pub struct Walk<'a> {
     uncookied: Cases,
     kept: Vec<String>,
     removes_some: bool,
+    fields: OwnFields,
+    /// A ban that is not made comes before this statement.
+    has_lost_ban: bool,
+    /// Responses that state no lifetime above zero are not stored, whatever is set later.
+    keeps_stated: bool,
     /// Lifetimes so far.
     ttls: Vec<(Tests, Vec<String>)>,
     /// True once an entry of `responses` was pushed.
@@ -58,6 +74,9 @@ impl<'a> Walk<'a> {
             uncookied: Vec::new(),
             kept: Vec::new(),
             removes_some: false,
+            fields: OwnFields::new(),
+            has_lost_ban: false,
+            keeps_stated: false,
             ttls: Vec::new(),
             has_entry: Cell::new(false),
         }
@@ -129,6 +148,8 @@ impl<'a> Walk<'a> {
     fn branches(&mut self, all: &[&'a Statement], live: Cases, out: &mut Output) -> Cases {
         let mut rest = live.clone();
         let mut after: Cases = Vec::new();
+        // What one branch sets, the conditions of others do not see.
+        let fields = self.fields.clone();
         let is_hits = |one: &Statement| one.tokens.iter().any(|token| token.text == "obj.hits");
         if all.iter().any(|one| is_hits(one)) {
             self.hits(all, &live, out);
@@ -145,31 +166,16 @@ impl<'a> Walk<'a> {
             if self.is_step(tokens, &inner) || self.purges(tokens, &inner, out) {
                 continue;
             }
-            let mut parser = Parser::new(tokens, self.acls);
-            let is_always = is_last || tidies_url(tokens, &inner);
-            let cases = if is_always { Ok(vec![Tests::default()]) } else { parser.parse() };
+            if careful::is_default(tokens, &inner, out) {
+                self.keeps_stated |= tokens.iter().any(|token| token.text == "beresp.ttl");
+                continue;
+            }
             // The opposite is needed only if something runs under it.
             let has_others = number + 1 < all.len() || ends(one.inner());
-            let notes = parser.notes;
-            let what = one.text();
-            let split = cases.and_then(|cases| {
-                let others = match (is_last, has_others && !is_always) {
-                    (true, _) => Vec::new(),
-                    (false, true) => both(&rest, &negated(&cases)?)?,
-                    (false, false) => rest.clone(),
-                };
-                Ok((both(&rest, &cases)?, others))
-            });
-            match split {
-                Ok((cases, others)) => {
-                    notes.iter().for_each(|note| out.lose(&one.at(), &what, note));
-                    after.extend(self.block(&inner, cases, out));
-                    rest = others;
-                }
-                Err(why) => {
-                    self.lost(one, &what, &why, &rest, out);
-                }
-            }
+            let branch = Branch { one, tokens, is_last, has_others };
+            let (ended, others) = self.branch(&branch, rest, &fields, out);
+            after.extend(ended);
+            rest = others;
         }
         after.extend(rest);
         after.dedup();
@@ -181,14 +187,97 @@ impl<'a> Walk<'a> {
         if ends { after } else { live }
     }
 
+    /// Walks a branch under its condition; returns the requests behind it, and those of the other
+    /// branches.
+    fn branch(
+        &mut self,
+        branch: &Branch<'a>,
+        rest: Cases,
+        fields: &OwnFields,
+        out: &mut Output,
+    ) -> (Cases, Cases) {
+        let Branch { one, tokens, is_last, has_others } = *branch;
+        let inner: Vec<&Statement> = one.inner().iter().collect();
+        // More in the key makes no response wrong.
+        let is_key = self.kind == Sub::Hash && inner.iter().all(|one| one.word(0) == "hash_data");
+        let is_always = is_last || is_key || tidies_url(tokens, &inner);
+        let is_refusal = is_refusal(one.inner());
+        let acls = self.acls;
+        let parse = |widens: bool| {
+            let mut parser = Parser::new(tokens, acls, fields, widens);
+            Ok::<_, String>((parser.parse()?, parser.inexact))
+        };
+        let found = match is_always {
+            true => Ok((vec![Tests::default()], None)),
+            false => parse(is_refusal),
+        };
+        let split = found.and_then(|(cases, inexact)| {
+            let others = match (is_last, has_others && !is_always) {
+                (true, _) => Vec::new(),
+                // Behind a refusal of more requests there are fewer.
+                (false, true) if is_refusal || inexact.is_none() => both(&rest, &negated(&cases)?)?,
+                (false, true) => both(&rest, &negated(&parse(true)?.0)?)?,
+                (false, false) => rest.clone(),
+            };
+            Ok((both(&rest, &cases)?, others, inexact))
+        });
+        let what = one.text();
+        let wide = || parse(true).and_then(|(wide, _)| both(&rest, &wide));
+        match split {
+            Ok((cases, others, inexact)) => {
+                if let Some(why) = inexact {
+                    out.lose(&one.at(), &what, &why);
+                    if !is_refusal {
+                        let wide = wide().unwrap_or_else(|_| rest.clone());
+                        self.keep_out(one.inner(), &wide, out);
+                    }
+                }
+                if cases.iter().any(Tests::adds_head) {
+                    out.note(&one.at(), &what, "GET includes HEAD in a rule");
+                }
+                (self.block(&inner, cases, out), others)
+            }
+            Err(why) => {
+                match wide().ok().filter(|_| !is_refusal && self.kind != Sub::Hash) {
+                    Some(wide) => {
+                        out.lose(&one.at(), &what, &why);
+                        self.keep_out(one.inner(), &wide, out);
+                    }
+                    None => self.lost(one, &what, &why, &rest, out),
+                }
+                (Vec::new(), rest)
+            }
+        }
+    }
+
+    /// Keeps requests out that a branch might pass or refuse, beside what else it does.
+    fn keep_out(&self, inner: &[Statement], cases: &Cases, out: &mut Output) {
+        let (key, value) = match self.kind {
+            Sub::Recv if inner.iter().any(refuses) => ("deny", "true"),
+            Sub::Recv if has_pass(inner) => ("bypass", "true"),
+            Sub::Response if has_uncacheable(inner) => ("store", "false"),
+            _ => return,
+        };
+        for case in cases {
+            self.rule("more requests", case, |rule| rule.set(key, value), out);
+        }
+    }
+
     /// Reports a condition without an equivalent. If it would pass requests, all pass.
     fn lost(&self, one: &Statement, what: &str, why: &str, live: &Cases, out: &mut Output) {
         let passes = self.kind == Sub::Recv && has_pass(one.inner());
         let is_private = self.kind == Sub::Response && has_uncacheable(one.inner());
-        if passes || is_private {
+        if passes || is_private || self.kind == Sub::Hash {
             out.lose(&one.at(), what, &format!("{why}: nothing is answered from the cache here"));
             for case in live {
                 self.rule("lost condition", case, |rule| rule.set("bypass", "true"), out);
+            }
+        } else if self.kind == Sub::Recv && one.inner().iter().any(refuses) {
+            out.lose(&one.at(), what, &format!("{why}: denied to all"));
+            for case in live {
+                let mut rule = RuleDraft::new("lost condition", case);
+                rule.set("deny", "true");
+                rule.push(out);
             }
         } else {
             out.lose(&one.at(), what, why);
@@ -233,7 +322,7 @@ impl<'a> Walk<'a> {
                 ("set", Some(field)) => {
                     known.push(field);
                     let reason = "the words of {outcome} are those of Cache-Status, such as hit";
-                    out.lose(&one.at(), one.word(1), reason);
+                    out.note(&one.at(), one.word(1), reason);
                     for case in live {
                         let entry = format!("{field}: {{outcome}}");
                         self.rule("deliver", case, |rule| rule.add("client-set", entry), out);
@@ -296,14 +385,20 @@ impl<'a> Walk<'a> {
             "synthetic" | "std.log" | "std.collect" | "std.syslog" => {
                 out.lose(&one.at(), &what, "no equivalent of this statement");
             }
-            "ban" => out.lose(&one.at(), &what, "purge by prefix, host or tag instead"),
+            "ban" | "std.ban" => {
+                self.has_lost_ban = true;
+                out.lose(&one.at(), &what, "purge by prefix, host or tag instead");
+            }
             _ => out.lose(&one.at(), &what, "unknown statement"),
         }
         live
     }
 
     fn returned(&mut self, one: &Statement, live: Cases, out: &mut Output) -> Cases {
-        let (action, status, reason) = (one.word(2), one.word(4), one.word(6));
+        let (action, status) = (one.word(2), one.word(4));
+        let reason = one.tokens.get(6).filter(|token| token.kind == Kind::Text);
+        let reason = reason.map_or("", |token| token.text.as_str());
+        let has_lost_ban = std::mem::take(&mut self.has_lost_ban);
         match (self.kind, action) {
             (Sub::Recv, "pass" | "pipe") => {
                 for case in &live {
@@ -316,6 +411,9 @@ impl<'a> Walk<'a> {
                     let code: u16 = status.parse().unwrap_or(0);
                     match code {
                         403 => rule.set("deny", "true"),
+                        200..300 if has_lost_ban => {
+                            rule.set("respond", text("501 Not converted: ban"));
+                        }
                         200..600 => {
                             let text_of = format!("{code} {}", escaped(reason));
                             rule.set("respond", text(text_of.trim()));
@@ -350,9 +448,31 @@ impl<'a> Walk<'a> {
         };
         if key == "request-remove" && field.eq_ignore_ascii_case("cookie") {
             self.uncookied.extend(live.clone());
+        } else if key == "request-remove" {
+            self.own_field(field, None);
+        }
+        let lower = field.to_ascii_lowercase();
+        match lower.as_str() {
+            "via" | "age" if key == "client-remove" => {
+                self.each("unset", live, false, |rule| rule.add("hide", &*lower), out);
+                return Ok(());
+            }
+            // Larder sends none of these.
+            "x-varnish" => return Ok(()),
+            _ if CONNECTION.contains(&lower.as_str()) => return Ok(()),
+            _ => {}
         }
         self.each("unset", live, key == "answer-remove", |rule| rule.add(key, field), out);
         Ok(())
+    }
+
+    /// Notes that a request field is set or removed, so that tests behind it are not of the
+    /// client's.
+    fn own_field(&mut self, field: &str, cases: Option<&Cases>) {
+        let field = field.to_ascii_lowercase();
+        let old = self.fields.get(&field).cloned().unwrap_or_else(|| Some(Vec::new()));
+        let all = old.zip(cases).map(|(old, cases)| [old, cases.clone()].concat());
+        self.fields.insert(field, all);
     }
 
     /// Pushes a rule for each case; one about responses is for all statuses unless they are given.
@@ -391,6 +511,10 @@ impl<'a> Walk<'a> {
                     self.each("backend", live, false, |rule| rule.set("upstream", &*servers), out);
                 }
                 Ok(())
+            }
+            "req.url" if idioms::of_url(value).is_none() => {
+                self.fields.insert(URL.to_owned(), None);
+                Err("no equivalent of this change".to_owned())
             }
             "req.url" => match idioms::of_url(value).ok_or("no equivalent of this change")? {
                 Edit::QueryDrop(names) => {
@@ -526,8 +650,9 @@ impl<'a> Walk<'a> {
                 None => pushed.push((joined, all)),
             }
         }
+        let key = if self.keeps_stated { "default-ttl" } else { "ttl" };
         for (when, times) in &pushed {
-            self.rule("ttl", when, |rule| rule.set("ttl", list(times)), out);
+            self.rule("ttl", when, |rule| rule.set(key, list(times)), out);
         }
         if self.ttls.len() < 64 {
             self.ttls.extend(pushed);
@@ -535,7 +660,7 @@ impl<'a> Walk<'a> {
     }
 
     fn field(
-        &self,
+        &mut self,
         name: &str,
         value: &[Token],
         live: &Cases,
@@ -553,12 +678,24 @@ impl<'a> Walk<'a> {
         if field.eq_ignore_ascii_case("x-forwarded-for") && key == "request-set" {
             return Ok(());
         }
-        let value = template(value).ok_or("no equivalent of this value")?;
+        // Rules and keys have the host without a port anyway.
+        if field.eq_ignore_ascii_case("host") && idioms::removes_port(value) {
+            return Ok(());
+        }
+        let Some(value) = template(value) else {
+            if key == "request-set" {
+                self.own_field(field, None);
+            }
+            return Err("no equivalent of this value".to_owned());
+        };
         match (key, field.to_ascii_lowercase().as_str()) {
             ("request-set", "host") => {
                 self.each("host", live, false, |rule| rule.set("set-host", text(&value)), out);
             }
             _ => {
+                if key == "request-set" {
+                    self.own_field(field, Some(live));
+                }
                 let entry = format!("{field}: {value}");
                 self.each("set", live, key == "answer-set", |rule| rule.add(key, &*entry), out);
             }
@@ -569,6 +706,10 @@ impl<'a> Walk<'a> {
     fn hashed(&self, one: &Statement, live: &Cases, out: &mut Output) {
         let value = one.word(2);
         let is_single = one.tokens.len() == 4;
+        let inner = one.tokens.get(2..one.tokens.len().saturating_sub(1)).unwrap_or_default();
+        if let Some(cookie) = idioms::value_of_cookie(inner) {
+            return self.each("hash", live, false, |rule| rule.add("key-cookies", &*cookie), out);
+        }
         match value.strip_prefix("req.http.") {
             // Host and URL are in every key.
             _ if is_single && matches!(value, "req.url" | "server.ip" | "client.ip") => {
@@ -589,6 +730,18 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Fields of connections, which rules do not edit.
+const CONNECTION: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+];
+
 /// Returns whether a branch only takes parameters out of the URL, which needs no condition.
 fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
     let is_url = tokens.get(1).is_some_and(|token| token.text == "req.url");
@@ -596,8 +749,34 @@ fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
         && inner.iter().all(|one| {
             one.word(0) == "set"
                 && one.word(1) == "req.url"
-                && idioms::of_url(one.tokens.get(3..).unwrap_or_default()).is_some()
+                && matches!(
+                    idioms::of_url(one.tokens.get(3..).unwrap_or_default()),
+                    Some(Edit::QueryDrop(_) | Edit::QuerySort | Edit::Step)
+                )
         })
+}
+
+/// Returns whether a branch does nothing but refuse requests or keep them from the cache.
+fn is_refusal(all: &[Statement]) -> bool {
+    // A lifetime beside it is how long that is remembered.
+    let is_private = all.iter().any(|one| one.word(1) == "beresp.uncacheable");
+    let is_time = |one: &Statement| matches!(one.word(1), "beresp.ttl" | "beresp.grace");
+    !all.is_empty() && all.iter().all(|one| keeps_out(one) || (is_private && is_time(one)))
+}
+
+/// Returns whether a statement does nothing but refuse requests or keep them from the cache.
+fn keeps_out(one: &Statement) -> bool {
+    let is_unstored = one.word(1) == "beresp.uncacheable" && one.word(3) == "true"
+        || one.word(1) == "beresp.ttl" && one.word(3).starts_with('0') && one.tokens.len() == 4;
+    let is_end = one.word(0) == "return" && matches!(one.word(2), "pass" | "pipe" | "deliver");
+    let is_log = one.word(0) == "std.log";
+    is_unstored || is_end || is_log || refuses(one)
+}
+
+/// Returns whether a statement refuses requests.
+fn refuses(one: &Statement) -> bool {
+    let code: u16 = one.word(4).parse().unwrap_or(0);
+    one.word(0) == "return" && one.word(2) == "synth" && (400..500).contains(&code)
 }
 
 fn ends(all: &[Statement]) -> bool {

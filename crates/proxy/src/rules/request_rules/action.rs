@@ -121,7 +121,9 @@ impl Actions {
 
     /// Returns whether requests are refused that would be passed on otherwise.
     pub(super) fn keeps_out(&self) -> bool {
-        self.deny || !self.allow_methods.is_empty() || self.guards()
+        let is_refusal = matches!(&self.reply, Some(Reply::Respond(status, ..))
+            if status.is_client_error() || status.is_server_error());
+        self.deny || is_refusal || !self.allow_methods.is_empty() || self.guards()
     }
 
     /// Returns whether requests must be admitted: by limits, or by a name and password.

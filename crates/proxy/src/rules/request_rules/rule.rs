@@ -344,10 +344,12 @@ impl Rule {
         self.name == NONE
     }
 
-    /// Returns whether the rule keeps requests from the cache or from the origin. Such a rule is
-    /// for every spelling of a path and of a method.
+    /// Returns whether the rule keeps requests or responses from the cache, or requests from the
+    /// origin. Such a rule is for every spelling of a path and of a method.
     pub(super) fn keeps_out(&self) -> bool {
-        self.bypass || self.actions.as_ref().is_some_and(|actions| actions.keeps_out())
+        self.bypass
+            || !self.settings.store
+            || self.actions.as_ref().is_some_and(|actions| actions.keeps_out())
     }
 
     /// Returns whether requests with this method may be answered from the cache or the origin.
