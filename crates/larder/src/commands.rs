@@ -3,8 +3,11 @@
 pub mod admin_client;
 pub mod check_config;
 pub mod command_line;
+pub mod completions;
 pub mod convert;
+pub mod demo;
 pub mod explain;
+pub mod first_steps;
 pub mod fleet;
 pub mod format;
 pub mod inspect;
@@ -13,3 +16,4 @@ pub mod program;
 pub mod purge;
 pub mod reload;
 pub mod serve;
+pub mod status;
