@@ -13,16 +13,14 @@ mod rpm;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
+use archive::sha256;
 use clap::Args;
-use sha2::{Digest, Sha256};
 
 use crate::workspace;
-
-/// The version of the programs and of the packages.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::workspace::{VERSION, at, output};
 
 /// Where to write the packages, and of which programs.
 #[derive(Args)]
@@ -88,24 +86,4 @@ fn time() -> Result<u64, String> {
     text.trim().parse().map_err(|_| {
         format!("SOURCE_DATE_EPOCH, or the last commit's time: expected seconds, got {text:?}")
     })
-}
-
-/// Runs `command` and returns its standard output.
-fn output(mut command: Command) -> Result<String, String> {
-    let shown = format!("{command:?}");
-    let output = command.output().map_err(|error| format!("cannot start {shown}: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{shown} failed ({}): {}", output.status, said.trim()));
-    }
-    String::from_utf8(output.stdout).map_err(|_| format!("{shown} printed text that is not UTF-8"))
-}
-
-/// Returns the SHA-256 in hex.
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn at(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
 }

@@ -3,8 +3,9 @@
 //! Each has to serve a miss and then a hit over loopback. The tarball runs in an empty root, as
 //! `larder serve --demo`, and is the origin server of the others. The image runs in namespaces, as
 //! its own user. The deb and the rpm are installed in a system of Debian; their removal must leave
-//! nothing. What this machine cannot try is skipped, and said.
+//! nothing. The chart is rendered and validated. What this machine cannot try is skipped, and said.
 
+mod chart;
 mod root;
 mod running;
 
@@ -16,13 +17,14 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::workspace;
+use crate::workspace::{at, is_installed, output};
 use root::Root;
 use running::Running;
 
 /// The release of Debian in which packages are tried.
 const RELEASE: &str = "bookworm";
 
-/// What to try.
+/// The packages to try.
 #[derive(Args)]
 pub struct Options {
     /// The folder that `cargo xtask package` wrote.
@@ -35,7 +37,10 @@ pub struct Options {
 ///
 /// What failed first.
 pub fn run(options: &Options) -> Result<(), String> {
-    if output(Command::new("id").arg("-u"))?.trim() != "0" {
+    chart::check()?;
+    let mut id = Command::new("id");
+    id.arg("-u");
+    if output(id)?.trim() != "0" {
         println!("SKIPPED: all packages: chroot wants the rights of root");
         return Ok(());
     }
@@ -60,13 +65,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Starts the demo of the tarball in an empty root, as nobody.
+/// Starts the demo of the tarball in an empty root, as an unprivileged user.
 fn tarball(path: &Path) -> Result<Running, String> {
     let root = Root::empty()?;
     root.unpack_gz(&read(path)?)?;
-    let folder = output(Command::new("ls").arg(root.path()))?;
+    let folder = root.only_entry()?;
     root.make_directory("tmp", 0o1777, 0)?;
-    let mut command = root.command(&[], 65534, &format!("/{}/larder", folder.trim()));
+    let mut command = root.command(&[], 65534, &format!("/{}/larder", folder));
     command.args(["serve", "--demo"]);
     Running::start(command, Some(root))
 }
@@ -100,7 +105,7 @@ fn image(path: &Path, upstream: &str) -> Result<(), String> {
     hit("image", &addresses.url())?;
     let mut command = root.command(&[], user, &check[1]);
     command.args(&check[2..]).envs(addresses.variables(upstream));
-    println!("image: health check: {}", output(&mut command)?.trim());
+    println!("image: health check: {}", output(command)?.trim());
     running.stop()
 }
 
@@ -204,33 +209,16 @@ fn hit(what: &str, url: &str) -> Result<(), String> {
 }
 
 fn find(folder: &Path, suffix: &str) -> Result<PathBuf, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let entries = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
     let mut paths = entries.flatten().map(|entry| entry.path());
     let path = paths.find(|path| path.to_string_lossy().ends_with(suffix));
     path.ok_or_else(|| format!("{}: no package *{suffix}", folder.display()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+    fs::read(path).map_err(|error| at(path, &error))
 }
 
 fn json(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| format!("image: {error}"))
-}
-
-fn is_installed(tool: &str) -> bool {
-    Command::new(tool).arg("--version").output().is_ok()
-}
-
-/// Runs `command` and returns its standard output.
-fn output(command: &mut Command) -> Result<String, String> {
-    let shown = format!("{command:?}");
-    let output = command.output().map_err(|error| format!("cannot start {shown}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{shown} failed ({}): {}", output.status, said.trim()))
-        }
-    }
 }

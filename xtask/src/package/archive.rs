@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
 
 /// A file, or a directory if it has no contents.
 #[derive(Clone)]
@@ -79,4 +80,9 @@ pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
         .write_all(bytes)
         .and_then(|()| encoder.finish())
         .map_err(|error| format!("gzip: {error}"))
+}
+
+/// Returns the SHA-256 in hex.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

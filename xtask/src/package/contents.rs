@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::archive::{File, gzip};
 use super::programs::Programs;
-use super::{at, output};
 use crate::workspace;
+use crate::workspace::{at, output};
 
 /// The configuration file of the service.
 pub const CONFIGURATION: &str = "etc/larder/larder.toml";

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::VERSION;
 use super::archive::{File, gzip, tar};
 use super::contents::{CHANGELOG, CONFIGURATION, Contents, Folders, ROTATION};
+use crate::workspace::VERSION;
 
 const FOLDERS: Folders = Folders { zsh: "vendor-completions" };
 

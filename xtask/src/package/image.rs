@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::archive::{File, gzip, tar};
+use super::archive::{File, gzip, sha256, tar};
 use super::contents::Contents;
-use super::{VERSION, sha256};
+use crate::workspace::VERSION;
 
 /// The user that larder runs as.
 const USER: u32 = 10001;
@@ -67,7 +67,8 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 fn files(contents: &Contents) -> Vec<File> {
     let passwd = format!(
-        "root:x:0:0:root:/:/sbin/nologin\nlarder:x:{USER}:{USER}:Larder:/var/lib/larder:/sbin/nologin\n"
+        "root:x:0:0:root:/:/sbin/nologin\n\
+         larder:x:{USER}:{USER}:Larder:/var/lib/larder:/sbin/nologin\n"
     );
     vec![
         File::new("usr/bin/larder", 0o755, contents.larder.clone()),

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::at;
 use crate::workspace;
+use crate::workspace::at;
 
 /// The target is named so that its flags do not apply to build scripts.
 const TARGET: &str = "x86_64-unknown-linux-gnu";

@@ -2,8 +2,8 @@
 
 use rpm::{BuildConfig, CompressionWithLevel, Dependency, FileOptions, PackageBuilder};
 
-use super::VERSION;
 use super::contents::{CHANGELOG, CONFIGURATION, Contents, Folders, LICENSE, ROTATION};
+use crate::workspace::VERSION;
 
 const FOLDERS: Folders = Folders { zsh: "site-functions" };
 

@@ -43,6 +43,14 @@ impl Root {
         self.directory.path()
     }
 
+    /// Returns the name of the only file or directory.
+    pub fn only_entry(&self) -> Result<String, String> {
+        let mut paths = fs::read_dir(self.path()).map_err(|error| failed("a root", &error))?;
+        let entry = paths.next().ok_or("an archive is empty")?;
+        let entry = entry.map_err(|error| failed("a root", &error))?;
+        Ok(entry.file_name().to_string_lossy().into_owned())
+    }
+
     /// Unpacks a tar archive, with its modes and owners.
     pub fn unpack(&self, tar: &[u8]) -> Result<(), String> {
         unpack(tar, self.path())

@@ -1,4 +1,4 @@
-//! What `larder serve` suggests to try once it serves clients.
+//! Suggestions of `larder serve` once it serves clients.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,7 +7,7 @@ use proxy::observe::front_kind::FrontKind;
 use crate::commands::demo;
 use crate::process::listen_sockets::Bound;
 
-/// What to try next.
+/// Suggestions for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstSteps {
     /// Commands, for standard output.

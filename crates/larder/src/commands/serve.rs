@@ -344,7 +344,7 @@ impl Start {
     }
 }
 
-/// What is told once clients are served.
+/// The messages once clients are served.
 #[derive(Clone)]
 struct Ready {
     line: String,
