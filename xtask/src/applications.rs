@@ -119,7 +119,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         if !options.only.is_empty() && !options.only.iter().any(|name| name == application.name) {
             continue;
         }
-        if let Some(tool) = application.tools.iter().find(|tool| !is_installed(tool)) {
+        if let Some(tool) = application.tools.iter().find(|tool| !workspace::is_installed(tool)) {
             println!("{}: SKIPPED: {tool} is not installed", application.name);
             skipped.insert(application.name, format!("{tool} is not installed"));
             continue;
@@ -157,7 +157,7 @@ fn binary(options: &Options) -> Result<PathBuf, String> {
 
 /// Runs the driver with its plan.
 fn drive(cache: &Path, plan: &Value) -> Result<(), String> {
-    if !is_installed("python3") {
+    if !workspace::is_installed("python3") {
         return Err("the driver needs python3, which is not installed".into());
     }
     fs::create_dir_all(cache).map_err(text)?;
@@ -223,12 +223,6 @@ fn list(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
         if entry.is_dir() { list(&entry, found)? } else { found.push(entry) }
     }
     Ok(())
-}
-
-/// Returns whether a program of this name is in `PATH`.
-fn is_installed(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(program).is_file()))
 }
 
 /// Returns the directory of the applications' sources.

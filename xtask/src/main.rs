@@ -13,9 +13,11 @@ mod differential;
 mod fleet_faults;
 mod fuzz;
 mod goldens;
+mod package;
 mod reading;
 mod sim;
 mod tidy;
+mod try_packages;
 mod workspace;
 
 use std::process::ExitCode;
@@ -62,6 +64,11 @@ enum Chore {
     Applications(applications::Options),
     /// Runs the experiments of the lab quickly and compares every number with the golden ones.
     Goldens(goldens::Options),
+    /// Writes the packages: tarball, deb, rpm and container image, and their sums.
+    Package(package::Options),
+    /// Installs the packages in roots of their own, starts larder there, and removes them. Wants
+    /// the rights of root.
+    TryPackages(try_packages::Options),
     /// Runs the loads of reading in full: read units and the read queue on simulated drives.
     Reading,
     /// Runs a small, always full cache under verified traffic for longer than `cargo test` does.
@@ -83,6 +90,8 @@ fn main() -> ExitCode {
         },
         Chore::Applications(options) => applications::run(&options),
         Chore::Goldens(options) => goldens::run(&options),
+        Chore::Package(options) => package::run(&options),
+        Chore::TryPackages(options) => try_packages::run(&options),
         Chore::Reading => reading::run(),
         Chore::Soak(options) => fuzz::soak(&options),
     };

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The version of the programs.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Returns the root of the workspace: the parent of this crate.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -50,4 +53,30 @@ pub fn succeed(mut command: Command) -> Result<(), String> {
     let shown = format!("{command:?}");
     let status = command.status().map_err(|e| format!("cannot start {shown}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{shown} failed ({status})")) }
+}
+
+/// Runs `command` and returns its standard output.
+///
+/// # Errors
+///
+/// When it cannot be started or exits without success; the text has its standard error.
+pub fn output(mut command: Command) -> Result<String, String> {
+    let shown = format!("{command:?}");
+    let output = command.output().map_err(|error| format!("cannot start {shown}: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{shown} failed ({}): {}", output.status, said.trim()));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{shown} printed text that is not UTF-8"))
+}
+
+/// Names the path of an error.
+pub fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// Returns whether a program of this name is in `PATH`.
+pub fn is_installed(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(program).is_file()))
 }

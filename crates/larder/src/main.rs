@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         return report(&Failure::runtime(format!("cannot handle SIGXFSZ: {error}")));
     }
     let outcome = match commands::command_line::parse() {
-        Ok(Invocation::Serve { file, flags }) => commands::serve::run(file, flags),
+        Ok(Invocation::Serve { file, flags, demo }) => commands::serve::run(file, flags, demo),
         Ok(Invocation::CheckConfig { file }) => commands::check_config::run(&file),
         Ok(Invocation::Convert(matches)) => commands::convert::run(&matches),
         Ok(Invocation::PrintConfig) => commands::print_config::run(),
@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Explain(matches)) => commands::explain::run(&matches),
         Ok(Invocation::Fleet(matches)) => commands::fleet::run(&matches),
         Ok(Invocation::Operate(name, matches)) => commands::operate::run(&name, &matches),
+        Ok(Invocation::Completions(matches)) => commands::completions::run(&matches),
+        Ok(Invocation::Man(matches)) => commands::completions::write_man_pages(&matches),
         Ok(Invocation::Lab(matches)) => commands::program::LAB.run(&matches),
         Ok(Invocation::Bench(matches)) => commands::program::BENCH.run(&matches),
         Err(problems) => Err(Failure::usage(config::layers::Problems { list: problems })),

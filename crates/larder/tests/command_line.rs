@@ -243,6 +243,33 @@ fn version_and_help() {
     }
 }
 
+#[test]
+fn short_help_has_the_first_sentence_of_each_setting() {
+    let help = |flag: &str| {
+        let printed = text(&larder(Path::new("."), &["serve", flag]).stdout);
+        printed.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (short, long) = (help("-h"), help("--help"));
+    assert!(short.contains("--cache-size") && short.contains("[default: auto]"), "{short}");
+    assert!(!short.contains("it never shrinks") && long.contains("it never shrinks"), "{long}");
+}
+
+#[test]
+fn completions_and_man_pages_come_from_the_declarations() {
+    for shell in ["bash", "fish", "zsh"] {
+        let output = larder(Path::new("."), &["completions", shell]);
+        let printed = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(printed.contains("cache-size") && printed.contains("explain"), "{printed}");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    expect(&larder(dir.path(), &["man", "."]), 0, "", "");
+    let page = fs::read_to_string(dir.path().join("larder-serve.1")).expect("a page");
+    assert!(page.contains("\\-\\-cache\\-size"), "{page}");
+    assert!(dir.path().join("larder.1").exists() && dir.path().join("larder-lab.1").exists());
+    assert_eq!(larder(dir.path(), &["man", "absent"]).status.code(), Some(1));
+}
+
 /// Returns a copy of this program in `directory`, with no other program beside it.
 fn alone(directory: &Path) -> PathBuf {
     let (here, there) = (env!("CARGO_BIN_EXE_larder"), directory.join("larder"));

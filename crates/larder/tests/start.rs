@@ -117,6 +117,25 @@ fn get(address: &str, target: &str) -> String {
     String::from_utf8(heard.bytes).expect("UTF-8")
 }
 
+#[test]
+fn a_demo_has_an_origin_server_and_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = Server::start(dir.path(), &["--demo"]);
+    let (proxy, admin) = (server.address(") on "), server.address("admin on "));
+    assert!(get(&proxy, "/hello").contains("Hello from the origin server: /hello"));
+    assert!(get(&proxy, "/hello").contains("larder; hit"));
+    let told = get(&admin, &format!("/explain?url=http://{proxy}/hello"));
+    assert!(told.contains("answer from the cache"), "{told}");
+    let status = larder(dir.path(), &["status", "--admin", &admin]);
+    assert_eq!((status.status.code(), status.stdout), (Some(0), b"ready\n".to_vec()));
+    let (_, rest) = server.said.iter().find_map(|line| line.split_once(" cache ")).expect("cache");
+    let cache = rest.split(':').next().expect("a path").to_owned();
+    assert!(Path::new(&cache).exists(), "{cache}");
+    assert!(server.stop("-TERM").0.success());
+    assert!(!Path::new(&cache).exists() && fs::read_dir(dir.path()).expect("read").count() == 0);
+    assert_eq!(larder(dir.path(), &["status", "--admin", &admin]).status.code(), Some(1));
+}
+
 #[track_caller]
 fn expect_failure(output: &Output, code: i32, parts: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);

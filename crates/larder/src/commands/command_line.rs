@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cli::units;
 use store::{FormatOptions, LayoutName};
 
+use crate::commands::completions;
 use crate::commands::convert;
 use crate::commands::explain;
 use crate::commands::fleet;
@@ -26,6 +27,8 @@ pub enum Invocation {
     Serve {
         file: Option<PathBuf>,
         flags: Layer,
+        /// Run an origin server as well, see [`crate::commands::demo`].
+        demo: bool,
     },
     CheckConfig {
         file: PathBuf,
@@ -53,6 +56,10 @@ pub enum Invocation {
     Fleet(ArgMatches),
     /// Act on a running proxy, see [`crate::commands::operate`].
     Operate(String, ArgMatches),
+    /// Print the completions of a shell, see [`crate::commands::completions`].
+    Completions(ArgMatches),
+    /// Write the man pages, see [`crate::commands::completions`].
+    Man(ArgMatches),
     /// Run the lab in place of this process, see [`crate::commands::program`].
     Lab(ArgMatches),
     /// Run the load generator in place of this process, see [`crate::commands::program`].
@@ -72,7 +79,8 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
     match matches.subcommand() {
         Some(("serve", matches)) => {
             let flags = flags(matches)?;
-            Ok(Invocation::Serve { file: matches.get_one("config").cloned(), flags })
+            let (file, demo) = (matches.get_one("config").cloned(), matches.get_flag("demo"));
+            Ok(Invocation::Serve { file, flags, demo })
         }
         Some(("check-config", matches)) => {
             Ok(Invocation::CheckConfig { file: path(matches, "file") })
@@ -93,6 +101,8 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("explain", matches)) => Ok(Invocation::Explain(matches.clone())),
         Some(("purge", matches)) => Ok(Invocation::Purge(matches.clone())),
         Some(("fleet", matches)) => Ok(Invocation::Fleet(matches.clone())),
+        Some(("completions", matches)) => Ok(Invocation::Completions(matches.clone())),
+        Some(("man", matches)) => Ok(Invocation::Man(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         Some(("bench", matches)) => Ok(Invocation::Bench(matches.clone())),
         Some((
@@ -150,7 +160,7 @@ pub fn command() -> Command {
         .about(
             "A caching HTTP proxy whose cache is one file or block device that it manages itself",
         )
-        .after_help(EXIT_CODES)
+        .after_long_help(EXIT_CODES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .max_term_width(100)
@@ -172,13 +182,15 @@ pub fn command() -> Command {
         .subcommand(Command::new("print-config").about(
             "Print a configuration file with every setting, its default and its description",
         ))
+        .subcommand(completions::command())
+        .subcommand(completions::man_command())
 }
 
 fn serve() -> Command {
     let config = path_arg("config", "FILE", "Configuration file (TOML); flags override it.");
     Command::new("serve")
         .about("Run the proxy")
-        .after_help(
+        .after_long_help(
             "SIZE is a number of bytes with K, M, G or T for powers of 1,024. More settings are \
              keys of the configuration file: see docs/reference/configuration.md. Each setting is \
              also an environment variable, store.mean-object as LARDER_STORE_MEAN_OBJECT; flags \
@@ -187,6 +199,15 @@ fn serve() -> Command {
              configuration file and reopens the access log.",
         )
         .arg(config.long("config"))
+        .arg(
+            Arg::new("demo")
+                .long("demo")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["config", "reverse", "static"])
+                .help(
+                    "Run an origin server as well, with a temporary cache, and print what to try.",
+                ),
+        )
         .args(SETTINGS.iter().filter_map(|setting| Some(flag(setting, setting.flag?))))
 }
 
@@ -195,19 +216,25 @@ fn flag(setting: &'static Setting, called: &'static str) -> Arg {
         Kind::List(item) => (item.value_name(), true),
         kind => (kind.value_name(), false),
     };
-    let mut help = setting.text.to_owned();
+    let mut limits = String::new();
     if let Kind::OneOf(words) = setting.kind {
-        help.push_str(&format!(" [{}]", words.join(", ")));
+        limits.push_str(&format!(" [{}]", words.join(", ")));
     }
     if let Kind::Size(min, _) = setting.kind {
-        help.push_str(&format!(" [at least {}]", units::size(min)));
+        limits.push_str(&format!(" [at least {}]", units::size(min)));
     }
-    help.push_str(&format!(" [default: {}]", default_text(setting)));
-    Arg::new(called).long(called).value_name(value).help(help).action(if many {
-        ArgAction::Append
-    } else {
-        ArgAction::Set
-    })
+    limits.push_str(&format!(" [default: {}]", default_text(setting)));
+    Arg::new(called)
+        .long(called)
+        .value_name(value)
+        .help(format!("{}{limits}", first_sentence(setting.text)))
+        .long_help(format!("{}{limits}", setting.text))
+        .action(if many { ArgAction::Append } else { ArgAction::Set })
+}
+
+/// Returns the part of a description that `-h` prints; `--help` prints all of it.
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
 }
 
 /// Returns the default as help and documentation print it.

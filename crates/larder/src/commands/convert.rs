@@ -14,7 +14,7 @@ use crate::convert::source;
 pub fn command() -> Command {
     Command::new("convert")
         .about("Convert a configuration of nginx, Varnish (VCL 4) or Squid")
-        .after_help(
+        .after_long_help(
             "Prints what was not taken over as FILE:LINE: DIRECTIVE: REASON on standard error, \
              and the same as comments in the result. Exit codes: 0 when everything was taken \
              over, 3 when something was not, 1 when the file cannot be read or recognised.",

@@ -13,7 +13,7 @@ use crate::commands::admin_client::{AdminClient, flags};
 pub fn command() -> Command {
     Command::new("explain")
         .about("Explain how a running proxy treats a request")
-        .after_help(
+        .after_long_help(
             "Shows the rule that applies, the cache key, what is stored, and what the proxy would \
              do. --ask sends the request to the origin server, --answer assumes a response: would \
              it be stored, and how long would it be fresh? A node of a fleet also shows the owner \

@@ -13,7 +13,9 @@ use crate::commands::admin_client::flags;
 pub fn command() -> Command {
     Command::new("fleet")
         .about("Show the state of a fleet, change its policy, and forget lost nodes")
-        .after_help("Ask any node; each reports its own view of the fleet (docs/guide/fleet.md).")
+        .after_long_help(
+            "Ask any node; each reports its own view of the fleet (docs/guide/fleet.md).",
+        )
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(status::command().args(flags()))

@@ -17,7 +17,7 @@ pub fn command() -> Command {
     };
     Command::new("purge")
         .about("Purge objects from a running proxy, by URL, prefix, host or tag, or all of them")
-        .after_help(
+        .after_long_help(
             "Every purge for which a line is printed is durable: neither a kill nor a power loss \
              undoes it. In a fleet, send it to any one node and all carry it out. Nodes that \
              could not be reached are listed; such a node stops giving out what was purged within \

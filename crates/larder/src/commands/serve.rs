@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use cli::outcome::Failure;
+use cli::outcome::{Failure, answer};
 use device::CacheFile;
 use net::address::Locals;
 use nix::unistd::User;
@@ -35,6 +35,8 @@ use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::{store_options, watch};
+use crate::commands::demo::Demo;
+use crate::commands::first_steps::{FirstSteps, first_steps};
 use crate::commands::lists;
 use crate::commands::reload::{LastReload, Reloader, open_access_log};
 use crate::config::configuration::Config;
@@ -62,8 +64,13 @@ const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
 /// How long clients wait for the caches at an upgrade before they are served without them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs the proxy until a signal ends it, or until another process has taken over.
-pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
+/// Runs the proxy until a signal ends it, or until another process has taken over. `demo`: with an
+/// origin server.
+pub fn run(file: Option<PathBuf>, mut flags: Layer, demo: bool) -> Result<(), Failure> {
+    let demo = demo.then(Demo::start).transpose()?;
+    if let Some(demo) = &demo {
+        demo.add_to(&mut flags)?;
+    }
     let found = Predecessor::find().map_err(Failure::usage)?;
     let (predecessor, mut inherited) = found.unzip();
     let mut inherited = match &mut inherited {
@@ -71,7 +78,7 @@ pub fn run(file: Option<PathBuf>, flags: Layer) -> Result<(), Failure> {
         None => Inherited::of_service_manager(),
     };
     match prepare(file, flags, &mut inherited, predecessor.is_some()) {
-        Ok(start) => start.serve(predecessor),
+        Ok(start) => start.serve(predecessor, demo.is_some()),
         Err(failure) => {
             if let Some(predecessor) = predecessor {
                 predecessor.refuse(&failure.to_string());
@@ -254,8 +261,11 @@ struct Start {
 
 impl Start {
     /// Serves until the workers have drained, and again if the process that was to take over fails.
-    fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
-        let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
+    fn serve(mut self, mut predecessor: Option<Predecessor>, is_demo: bool) -> Result<(), Failure> {
+        let line = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
+        let front = self.control.options().front.kind();
+        let steps = first_steps(front, &self.bound, self.admin.as_ref(), is_demo);
+        let ready = Ready { line, steps };
         let (bound, admin) = (std::mem::take(&mut self.bound), self.admin.take());
         *locked(&self.sockets) = OpenListeners::open(self.config.all_listeners(), bound, admin)
             .map_err(Failure::runtime)?;
@@ -292,7 +302,7 @@ impl Start {
         Ok(())
     }
 
-    fn round(&self, source: Source, ready: String) -> Result<Ended, Failure> {
+    fn round(&self, source: Source, ready: Ready) -> Result<Ended, Failure> {
         let Source { cache, news, accepting, held } = source;
         watch::start(&held).map_err(|error| cannot("start a thread", &error))?;
         let watched = Arc::downgrade(&held);
@@ -348,7 +358,7 @@ impl Start {
     fn announce(
         &self,
         news: Receiver<News>,
-        ready: String,
+        ready: Ready,
         has_caches: bool,
     ) -> Result<JoinHandle<()>, Failure> {
         let pid_file = self.pid_file.clone();
@@ -366,14 +376,29 @@ impl Start {
                 Err(_) if !has_caches => log::info!("no cache is configured: nothing is stored"),
                 Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
             }
-            log::info!("{ready}");
-            systemd::status(&ready);
+            log::info!("{}", ready.line);
+            systemd::status(&ready.line);
             systemd::ready();
             pid_file.iter().for_each(|file| file.write());
+            match ready.steps {
+                FirstSteps::Demo(lines) => {
+                    // Standard output may be closed; the demo runs all the same.
+                    let _ = answer(&lines);
+                }
+                FirstSteps::Hint(line) => log::info!("{line}"),
+                FirstSteps::None => {}
+            }
         };
         let spawned = thread::Builder::new().name("announcer".to_owned()).spawn(announce);
         spawned.map_err(|error| cannot("start a thread", &error))
     }
+}
+
+/// The messages once clients are served.
+#[derive(Clone)]
+struct Ready {
+    line: String,
+    steps: FirstSteps,
 }
 
 /// The caches of one round of serving, on their way to the proxy.

@@ -10,7 +10,7 @@ use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::purging::PurgeSecret;
 use store::LayoutName;
 
-use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
+use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Resolver, Site};
 use crate::config::file::File;
 use crate::config::layers::{FileLayer, Layer, Location, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
@@ -61,6 +61,7 @@ impl Checker<'_> {
         self.addresses();
         self.admin();
         self.logs();
+        self.resolver();
         self.sharing();
         self.purging();
         self.sites();
@@ -80,6 +81,14 @@ impl Checker<'_> {
         let id = self.config.request_id.as_ref();
         if let Some(name) = id.filter(|name| MEANT_OTHERWISE.contains(name)) {
             self.complain("request-id", format!("{name} has another use in requests"));
+        }
+    }
+
+    fn resolver(&mut self) {
+        if cfg!(target_feature = "crt-static") && self.config.resolver == Resolver::System {
+            let text = "expected \"dns\": this program is linked statically, so it cannot load the \
+                        modules of nsswitch.conf; a build from source can";
+            self.complain("upstream.resolver", text.to_owned());
         }
     }
 

@@ -120,10 +120,12 @@ pub struct Config {
 /// How host names are resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolver {
-    /// System resolver, configured by `nsswitch.conf`. It reports no lifetimes.
-    #[default]
+    /// System resolver, configured by `nsswitch.conf`. It reports no lifetimes. Programs that are
+    /// linked statically cannot load its modules.
+    #[cfg_attr(not(target_feature = "crt-static"), default)]
     System,
     /// DNS queries to name servers.
+    #[cfg_attr(target_feature = "crt-static", default)]
     Dns,
 }
 

@@ -246,6 +246,12 @@ impl Bound {
         &self.address
     }
 
+    /// Returns the IP address at which clients connect, and whether they use TLS.
+    pub fn client_address(&self) -> Option<(SocketAddr, bool)> {
+        let address = self.address.ip().filter(|_| self.protocol.fleet.is_none())?;
+        Some((address, self.protocol.tls))
+    }
+
     /// Returns a second handle of the admin interface for a process that takes over.
     pub fn pass_admin(&self) -> Result<PassedSocket, String> {
         let socket = self.socket.try_clone().map_err(|error| describe(&self.address, &error))?;

@@ -10,7 +10,7 @@ use crate::commands::asking::understood;
 pub fn command() -> Command {
     Command::new("forget")
         .about("Take a node that is lost for good out of the fleet")
-        .after_help(
+        .after_long_help(
             "A node that was lost and did not leave in order counts for purges: they name it, and \
              with too many such nodes the others validate what they have stored. It counts again \
              when it is heard again. Exit codes: 0; 1 if there is no response, no fleet, or the \

@@ -15,7 +15,7 @@ use crate::commands::asking::{ask, json_flag, understood};
 pub fn show_command() -> Command {
     Command::new("show")
         .about("Print the policy in force, in the form that `set` reads")
-        .after_help(
+        .after_long_help(
             "Version 0 is the policy of the node's own configuration. Exit codes: 0; 1 if there \
              is no response or no fleet; 2 for a wrong command line or configuration.",
         )
@@ -25,7 +25,7 @@ pub fn show_command() -> Command {
 pub fn set_command() -> Command {
     Command::new("set")
         .about("Replace the policy of the whole running fleet")
-        .after_help(format!(
+        .after_long_help(format!(
             "The presets are {}. A file has [[class]] tables, or preset = \"NAME\" \
              (docs/guide/classes.md). All live nodes are first asked whether they can apply it; if \
              one cannot, nothing changes. Each request follows one policy from start to end. An \

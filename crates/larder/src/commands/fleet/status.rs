@@ -10,7 +10,7 @@ use crate::commands::columns::in_columns;
 pub fn command() -> Command {
     Command::new("status")
         .about("Show the fleet as one of its nodes sees it")
-        .after_help(
+        .after_long_help(
             "Prints a line for each live node; * marks the one that responds. SHARE is the share \
              of documents that a node owns, LOAD its requests under way. ASKED counts the \
              requests of the responding node to that one since they met: HITS were stored there, \

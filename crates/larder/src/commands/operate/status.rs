@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use cli::outcome::{Failure, answer};
 use cli::units;
 use proxy::TokioClock;
@@ -20,6 +20,9 @@ pub fn command() -> Command {
              for a wrong command line.",
         )
         .arg(json_flag())
+        .arg(Arg::new("ready").long("ready").action(ArgAction::SetTrue).help(
+            "Exit with code 0 also if a part is out of use: for the health check of a container.",
+        ))
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
@@ -28,11 +31,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         true => answer(&format!("{told:#}"))?,
         false => answer(&in_lines(&told, TokioClock::system().wall()))?,
     }
-    health(&told)
+    health(&told, matches.get_flag("ready"))
 }
 
-/// Returns an error unless the proxy is ready and complete.
-fn health(told: &Value) -> Result<(), Failure> {
+/// Returns an error unless the proxy is ready, and complete or `is_enough` that it is ready.
+fn health(told: &Value, is_enough: bool) -> Result<(), Failure> {
     let why = told["why"].as_str().unwrap_or_default();
     match told["state"].as_str() {
         Some("ready" | "degraded") => {}
@@ -51,7 +54,7 @@ fn health(told: &Value) -> Result<(), Failure> {
     if let Some(error) = told["last_reload"]["error"].as_str() {
         wrong.push(format!("the last reload failed: {error}"));
     }
-    match wrong.is_empty() {
+    match wrong.is_empty() || is_enough {
         true => Ok(()),
         false => Err(Failure::partial(wrong.join("\n"))),
     }
@@ -182,10 +185,11 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        let code = |told: &Value| health(told).map_err(|failure| failure.to_string());
+        let code = |told: &Value| health(told, false).map_err(|failure| failure.to_string());
         assert_eq!(code(&told), Ok(()));
         told["servers"]["out"] = json!([{"site": "a", "server": "b:80", "state": "down"}]);
         assert!(code(&told).is_err_and(|why| why.contains("b:80")));
+        assert!(health(&told, true).is_ok());
         told["state"] = json!("draining");
         assert_eq!(code(&told), Err("draining".to_owned()));
     }

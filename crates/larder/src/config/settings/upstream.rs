@@ -23,6 +23,9 @@ choice!(BALANCE for Balance {
     "url-hash" => Balance::UrlHash,
 });
 
+/// A program that is linked statically cannot load the modules of the system's resolver.
+const RESOLVER_DEFAULT: &str = if cfg!(target_feature = "crt-static") { "dns" } else { "system" };
+
 /// In a site: use the system's authorities instead of a file that `[upstream]` names.
 const SYSTEM: &str = "system";
 /// In a site: use none instead of the value that `[upstream]` names.
@@ -60,8 +63,8 @@ pub const POOL: &[Setting] = fields! {
     "upstream.dns-ttl", Kind::Time(ms(0), hours(24)), ["30s"], live -> upstream.dns_ttl;
 
     /// Name resolution: the system's, by `nsswitch.conf`, without lifetimes ("system"), or name
-    /// servers, after the hosts file ("dns").
-    "upstream.resolver", RESOLVER, ["system"], live -> resolver;
+    /// servers, after the hosts file ("dns"), which is the default and only choice of the packages.
+    "upstream.resolver", RESOLVER, [RESOLVER_DEFAULT], live -> resolver;
 
     /// Name servers for `resolver = "dns"`; "system": those of /etc/resolv.conf with its search
     /// domains, read at start and reload.

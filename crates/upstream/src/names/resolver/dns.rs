@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
+use std::{fmt, fs, io};
 
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::NetError;
@@ -40,12 +40,11 @@ impl DnsLookup {
     ///
     /// # Errors
     ///
-    /// Fails with a sentence if `resolv.conf` cannot be read or names no server.
+    /// Fails with a sentence if `resolv.conf` exists and cannot be read.
     pub fn new(servers: &[SocketAddr]) -> Result<DnsLookup, String> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let (servers, mut options) = match servers {
-            [] => system_conf::read_system_conf()
-                .map_err(|error| format!("/etc/resolv.conf cannot be used: {error}"))?,
+            [] => system().map_err(|error| format!("/etc/resolv.conf cannot be used: {error}"))?,
             named => {
                 let named = named.iter().map(|&address| server(address)).collect();
                 (ResolverConfig::from_parts(None, Vec::new(), named), ResolverOpts::default())
@@ -82,6 +81,23 @@ impl DnsLookup {
         addresses.sort_by_key(|&address| rank(address));
         Ok(FoundAddresses { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
     }
+}
+
+/// Reads `resolv.conf`.
+fn system() -> Result<(ResolverConfig, ResolverOpts), NetError> {
+    let text = match fs::read("/etc/resolv.conf") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read?,
+    };
+    system_conf::parse_resolv_conf(with_a_server(text))
+}
+
+/// Adds this machine's name server to a `resolv.conf` that names none, as resolv.conf(5) says.
+fn with_a_server(mut text: Vec<u8>) -> Vec<u8> {
+    if !text.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"nameserver")) {
+        text.extend(b"\nnameserver 127.0.0.1\n");
+    }
+    text
 }
 
 fn server(address: SocketAddr) -> NameServerConfig {
@@ -126,5 +142,21 @@ impl fmt::Debug for DnsLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers: Vec<_> = self.servers.name_servers().iter().map(|server| server.ip).collect();
         f.debug_struct("DnsLookup").field("servers", &servers).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_name_server_this_machine_is_asked() {
+        let cases = [("", "127.0.0.1"), ("search a", "127.0.0.1"), ("nameserver ::1\n", "::1")];
+        for (text, expected) in cases {
+            let (servers, _) = system_conf::parse_resolv_conf(with_a_server(text.into())).unwrap();
+            let servers: Vec<_> = servers.name_servers().iter().map(|server| server.ip).collect();
+            assert_eq!(servers, [expected.parse::<IpAddr>().unwrap()], "{text:?}");
+        }
     }
 }

@@ -1,0 +1,65 @@
+//! The package for Fedora, Red Hat, SUSE and their relatives.
+
+use rpm::{BuildConfig, CompressionWithLevel, Dependency, FileOptions, PackageBuilder};
+
+use super::contents::{CHANGELOG, CONFIGURATION, Contents, Folders, LICENSE, ROTATION};
+use crate::workspace::VERSION;
+
+const FOLDERS: Folders = Folders { zsh: "site-functions" };
+
+/// Returns the package.
+///
+/// # Errors
+///
+/// When it cannot be made.
+pub fn write(contents: &Contents, time: u64) -> Result<Vec<u8>, String> {
+    let failed = |error: rpm::Error| format!("rpm: {error}");
+    let time = u32::try_from(time).map_err(|_| format!("rpm: no time after 2106: {time}"))?;
+    let config = BuildConfig::v4().source_date(time).compression(CompressionWithLevel::Gzip(9));
+    let summary = "Caching HTTP proxy that manages its own disk";
+    let mut package = PackageBuilder::new("larder", VERSION, "Apache-2.0", "x86_64", summary);
+    package
+        .using_config(config)
+        .release("1")
+        .description(
+            "Larder is a caching HTTP proxy, reverse and forward, and a web server for files. It \
+             stores its cache in one preallocated file, or on a raw block device, that it manages \
+             itself. The cache survives restarts and crashes.",
+        )
+        .requires(Dependency::any("/bin/sh"))
+        .requires(Dependency::script_pre("/usr/sbin/useradd"))
+        .recommends(Dependency::any("ca-certificates"))
+        .pre_install_script(include_str!("../../../packaging/rpm/pre"))
+        .post_install_script(include_str!("../../../packaging/rpm/post"))
+        .pre_uninstall_script(include_str!("../../../packaging/rpm/preun"))
+        .post_uninstall_script(include_str!("../../../packaging/rpm/postun"));
+    let mut files = contents.installed(&FOLDERS)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    for file in files {
+        let mode = u16::try_from(file.mode).unwrap_or_default();
+        let mut options = FileOptions::new(format!("/{}", file.path)).permissions(mode);
+        if [CONFIGURATION, ROTATION].contains(&file.path.as_str()) {
+            options = options.config().noreplace();
+        } else if file.path.starts_with("usr/share/doc/") || file.path.contains("/man/") {
+            options = options.doc();
+        }
+        package.with_file_contents(file.bytes.unwrap_or_default(), options).map_err(failed)?;
+    }
+    let directory = |path: &str| FileOptions::dir(path).permissions(0o755);
+    package
+        .with_dir_entry(directory("/etc/larder"))
+        .and_then(|package| package.with_dir_entry(directory("/usr/share/doc/larder")))
+        .and_then(|package| package.with_dir_entry(directory("/usr/share/licenses/larder")))
+        .and_then(|package| {
+            let path = "/usr/share/doc/larder/CHANGELOG.md";
+            package.with_file_contents(CHANGELOG, FileOptions::new(path).permissions(0o644).doc())
+        })
+        .and_then(|package| {
+            let options = FileOptions::new("/usr/share/licenses/larder/LICENSE");
+            package.with_file_contents(LICENSE, options.permissions(0o644).license())
+        })
+        .map_err(failed)?;
+    let mut bytes = Vec::new();
+    package.build().and_then(|package| package.write(&mut bytes)).map_err(failed)?;
+    Ok(bytes)
+}

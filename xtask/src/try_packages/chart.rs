@@ -1,0 +1,58 @@
+//! Renders the chart and validates what it renders, where the tools are installed.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::workspace;
+use crate::workspace::{is_installed, output};
+
+/// The values of one node, and of a fleet.
+const CASES: &[&[&str]] = &[&[], &["--set", "replicas=3,fleet.secret=larder-fleet"]];
+
+/// Renders and validates the chart.
+///
+/// # Errors
+///
+/// When a tool reports an error, or a fleet without a key is rendered.
+pub fn check() -> Result<(), String> {
+    if !is_installed("helm") {
+        println!("SKIPPED: chart: helm is not installed");
+        return Ok(());
+    }
+    let chart = workspace::root().join("packaging/helm/larder");
+    let helm = |words: &[&str], values: &[&str]| {
+        let mut command = Command::new("helm");
+        command.args(words).arg(&chart).args(values);
+        output(command)
+    };
+    helm(&["lint", "--strict"], &[])?;
+    if helm(&["template", "larder"], &["--set", "replicas=2"]).is_ok() {
+        return Err("chart: expected an error for a fleet without a key".to_owned());
+    }
+    let validates = is_installed("kubeconform");
+    if !validates {
+        println!("SKIPPED: chart: kubeconform is not installed");
+    }
+    for values in CASES {
+        let rendered = helm(&["template", "larder"], values)?;
+        if validates {
+            validate(&rendered)?;
+        }
+    }
+    println!("chart: rendered");
+    Ok(())
+}
+
+fn validate(rendered: &str) -> Result<(), String> {
+    let mut command = Command::new("kubeconform");
+    command.args(["-strict", "-summary"]).stdin(Stdio::piped());
+    let failed = |error: std::io::Error| format!("kubeconform: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let mut stdin = child.stdin.take().ok_or("kubeconform: no standard input")?;
+    stdin.write_all(rendered.as_bytes()).map_err(failed)?;
+    drop(stdin);
+    match child.wait().map_err(failed)?.success() {
+        true => Ok(()),
+        false => Err("chart: kubeconform rejects it".to_owned()),
+    }
+}
