@@ -4,6 +4,7 @@
 pub mod access;
 pub mod aliases;
 pub mod client_edits;
+pub mod purge_dialect;
 pub mod purging;
 pub mod request_rules;
 pub(crate) mod tables;

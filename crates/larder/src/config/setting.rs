@@ -15,6 +15,7 @@ use net::networks::Networks;
 use proxy::observe::access_log::Format;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
+use proxy::rules::purge_dialect::{PurgeField, PurgeMethod};
 use purge_stream::StreamAddress;
 use semantics::trusted::{TrustedField, TrustedFields};
 use semantics::{Lifetime, Seconds, StatusPattern};
@@ -436,7 +437,7 @@ parsed!(
     SitePattern,
     TypePattern
 );
-parsed!(StreamAddress, TrustedField);
+parsed!(PurgeField, PurgeMethod, StreamAddress, TrustedField);
 
 impl Take for Lifetime {
     fn take(value: Value) -> Lifetime {
