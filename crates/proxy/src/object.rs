@@ -1,6 +1,7 @@
 //! Stored objects: responses, their variants, and the labels by which they are purged. Also the
 //! leases of the store, and removals that wait until the store is open.
 
+pub mod ban;
 pub(crate) mod buffers;
 pub(crate) mod deferred_invalidations;
 pub(crate) mod epoch;

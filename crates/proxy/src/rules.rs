@@ -7,6 +7,7 @@ pub mod basic_auth;
 pub mod client_edits;
 pub mod error_page;
 pub mod limits;
+pub mod purge_dialect;
 pub mod purging;
 pub mod request_rules;
 pub(crate) mod tables;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use fastrand::Rng;
-use store::{Key, Label, Labels, Locality, Target};
+use store::{Key, Label, Labels, Locality, Pattern, Target};
 
 /// One state of a key: a body and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +72,8 @@ pub enum Sweep {
     Body(u32),
     /// A label that one metadata version in three bears; replacing metadata may remove or add it.
     Meta(u32),
+    /// A pattern that one metadata version in three matches.
+    Pattern(u32),
     /// Exactly this state. Not a purge itself: it records what remains of a purge after a session
     /// has ended.
     Only(State),
@@ -84,7 +86,8 @@ impl Sweep {
             0 => Sweep::Everything,
             1..4 => Sweep::Directory(state.key / 8),
             4..6 => Sweep::Prefix(state.key / 8),
-            6..11 => Sweep::Body(state.version % 5),
+            6..9 => Sweep::Body(state.version % 5),
+            9..12 => Sweep::Pattern(state.meta % 3),
             _ => Sweep::Meta(state.meta % 3),
         }
     }
@@ -95,7 +98,7 @@ impl Sweep {
             Sweep::Everything => true,
             Sweep::Directory(number) | Sweep::Prefix(number) => state.key / 8 == number,
             Sweep::Body(number) => state.version % 5 == number,
-            Sweep::Meta(number) => state.meta % 3 == number,
+            Sweep::Meta(number) | Sweep::Pattern(number) => state.meta % 3 == number,
             Sweep::Only(only) => state == only,
         }
     }
@@ -108,6 +111,7 @@ impl Sweep {
             Sweep::Directory(number) => format!("directory {number}"),
             Sweep::Body(number) => format!("body {number}"),
             Sweep::Meta(number) => format!("meta {number}"),
+            Sweep::Pattern(number) => format!("a pattern of some length for metadata {number}"),
         };
         text.into_bytes()
     }
@@ -117,6 +121,7 @@ impl Sweep {
         match self {
             Sweep::Everything | Sweep::Only(_) => Target::Everything,
             Sweep::Prefix(_) => Target::Prefix(name),
+            Sweep::Pattern(_) => Target::Pattern(name),
             Sweep::Directory(_) | Sweep::Body(_) | Sweep::Meta(_) => {
                 Target::Label(Label { kind: LABEL, name })
             }
@@ -147,6 +152,20 @@ impl Labels for TrialLabels {
 
     fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         Some(key)
+    }
+
+    fn pattern(&self, pattern: &[u8]) -> Option<Box<dyn Pattern>> {
+        let number = std::str::from_utf8(pattern).ok()?.rsplit(' ').next()?.parse().ok()?;
+        Some(Box::new(TrialPattern(Sweep::Pattern(number))))
+    }
+}
+
+struct TrialPattern(Sweep);
+
+impl Pattern for TrialPattern {
+    fn matches(&self, _: &[u8], meta: &[u8]) -> bool {
+        let state = State::from_meta(&Bytes::copy_from_slice(meta));
+        state.is_some_and(|state| self.0.concerns(state))
     }
 }
 

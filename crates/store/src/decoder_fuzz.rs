@@ -27,6 +27,7 @@ use crate::format::superblock::Superblock;
 use crate::format::superblock::tests::sample;
 use crate::format::{index_dump, journal};
 use crate::index::{Index, IndexKind};
+use crate::purge::patterns::PatternPart;
 use crate::purge::purges::{Purge, Purges, Scope};
 use crate::shell::cluster_contents::walk;
 use crate::space::cluster_table::{ClusterTable, Policy};
@@ -186,7 +187,8 @@ fn clusters(random: &mut fastrand::Rng) -> Subject {
 
 fn fact(random: &mut fastrand::Rng) -> Fact {
     let (cluster, incarnation) = (random.u32(..1_100), random.u64(1..9));
-    match random.u8(..5) {
+    match random.u8(..6) {
+        5 => Fact::Pattern(pattern(random)),
         4 => Fact::Purged(purge(random)),
         0 => Fact::Opened { cluster, incarnation },
         1 => Fact::Dropped { cluster, incarnation },
@@ -195,12 +197,19 @@ fn fact(random: &mut fastrand::Rng) -> Fact {
     }
 }
 
+fn pattern(random: &mut fastrand::Rng) -> PatternPart {
+    let text = vec![b'a'; random.usize(1..60)];
+    let parts = PatternPart::all(Digester::new(&secret().digest_key()).pattern(&text), &text);
+    parts[random.usize(..parts.len())]
+}
+
 fn purge(random: &mut fastrand::Rng) -> Purge {
     let digester = Digester::new(&secret().digest_key());
     let name: Vec<u8> = (0..random.u8(..5)).map(|_| random.u8(b'a'..b'd')).collect();
     let target = match random.u8(..8) {
         0 => Target::Everything,
         1..4 => Target::Prefix(&name),
+        4 => Target::Pattern(&name),
         _ => Target::Label(Label { kind: 1, name: &name }),
     };
     let mode = if random.bool() { Mode::Hard } else { Mode::Soft };
@@ -268,6 +277,10 @@ fn checkpoints(random: &mut fastrand::Rng) -> Subject {
     let removed = (0..random.u8(..40)).map(|n| (Digest([n; 16]), u64::from(n))).collect();
     let mut table = Purges::new(usize::MAX);
     (0..random.u8(..20)).for_each(|_| table.take_in(&purge(random)));
+    let text = vec![b'a'; random.usize(..200)];
+    let scope = Scope::of(Target::Pattern(&text), &Digester::new(&secret().digest_key()));
+    table.take_in_pattern(scope, &text);
+    table.take_in(&Purge { scope, ..purge(random) });
     let mut purges = Vec::new();
     table.encode(&mut Encoder(&mut purges));
     let purges = (purges, table.len() as u32);

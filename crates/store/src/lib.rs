@@ -54,7 +54,7 @@ pub use base::counters::Counters;
 pub use base::event::Event;
 pub use base::home::Home;
 pub use base::key::{Key, Locality};
-pub use base::labels::{Label, Labels, Mode, Target};
+pub use base::labels::{Label, Labels, Mode, PATTERN_MAX, Pattern, Target};
 pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};
 pub use base::logged_purge::{
     LoggedPurge, MadePurge, PurgeMaker, PurgePosition, PurgeRange, PurgedTarget, PurgesLacking,

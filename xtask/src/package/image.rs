@@ -102,7 +102,7 @@ fn config(layer: &str, time: u64) -> Value {
     let larder = |command| ["/usr/bin/larder", command, "--config", "/etc/larder/larder.toml"];
     let created = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time));
     let second = 1_000_000_000_u64;
-    let check = [&["CMD"][..], &larder("status")].concat();
+    let check = [&["CMD"][..], &larder("status"), &["--ready"]].concat();
     json!({
         "architecture": "amd64",
         "os": "linux",

@@ -47,10 +47,43 @@ pub fn command() -> Command {
             text("tag", "TAG", "Everything with this tag (Surrogate-Key, Cache-Tag, xkey).")
                 .action(ArgAction::Append),
         )
+        .arg(
+            text(
+                "glob",
+                "GLOB",
+                "Everything whose URL, or path with its query, matches; * is any text.",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(text(
+            "regex",
+            "REGEX",
+            "Everything whose path with its query matches, of --host, --host-regex and --field if \
+             given.",
+        ))
+        .arg(text("host-regex", "REGEX", "Everything whose host matches; see --regex."))
+        .arg(
+            text(
+                "field",
+                "NAME: REGEX",
+                "Everything of which a response field matches; see --regex.",
+            )
+            .action(ArgAction::Append),
+        )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Everything."))
         .group(
             ArgGroup::new("what")
-                .args(["url", "prefix", "host", "tag", "all"])
+                .args([
+                    "url",
+                    "prefix",
+                    "host",
+                    "tag",
+                    "glob",
+                    "regex",
+                    "host-regex",
+                    "field",
+                    "all",
+                ])
                 .multiple(true)
                 .required(true),
         )
@@ -99,13 +132,20 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
         matches.get_many::<String>(id).into_iter().flatten().cloned().collect()
     };
     let mut requests = Vec::new();
-    for (name, title) in [("url", ""), ("prefix", "prefix "), ("host", "host ")] {
+    let ban = ban(matches);
+    let alone = [("url", ""), ("prefix", "prefix "), ("glob", "glob "), ("host", "host ")];
+    for (name, title) in alone {
+        // Hosts are a condition of the ban, if there is one.
+        if name == "host" && ban.is_some() {
+            continue;
+        }
         for text in given(name) {
             let mut body = Map::new();
             body.insert(name.to_owned(), json!(text));
             requests.push((format!("{title}{text}"), body));
         }
     }
+    requests.extend(ban);
     let tags = given("tag");
     if !tags.is_empty() {
         let title = if tags.len() == 1 { "tag" } else { "tags" };
@@ -121,6 +161,35 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
         (title, Value::Object(body))
     };
     requests.into_iter().map(complete).collect()
+}
+
+/// Returns the ban that `--regex`, `--host-regex` and `--field` ask for, with its name.
+fn ban(matches: &ArgMatches) -> Option<(String, Map<String, Value>)> {
+    let given = |id: &str| -> Vec<String> {
+        matches.get_many::<String>(id).into_iter().flatten().cloned().collect()
+    };
+    let mut body = Map::new();
+    for name in ["regex", "host-regex"] {
+        if let [text] = &given(name)[..] {
+            body.insert(name.to_owned(), json!(text));
+        }
+    }
+    let fields = given("field");
+    if body.is_empty() && fields.is_empty() {
+        return None;
+    }
+    let split = |field: &String| {
+        let (name, regex) = field.split_once(':').unwrap_or((field, ""));
+        (name.trim().to_owned(), json!(regex.trim()))
+    };
+    if !fields.is_empty() {
+        body.insert("fields".to_owned(), fields.iter().map(split).collect());
+    }
+    let hosts = given("host");
+    if !hosts.is_empty() {
+        body.insert("hosts".to_owned(), json!(hosts));
+    }
+    Some((format!("ban {}", json!(body)), body))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -223,6 +292,11 @@ mod tests {
             r#"tags x, y: {"soft":true,"tags":["x","y"]}"#,
         ];
         assert_eq!(told, expected);
+        let line = "purge --regex ^/x --host a --host b --field content-type:^image --glob /y*";
+        let told: Vec<_> = parsed(line).unwrap().into_iter().map(|(_, body)| body).collect();
+        let fields = json!({"content-type": "^image"});
+        let ban = json!({"regex": "^/x", "hosts": ["a", "b"], "fields": fields, "soft": false});
+        assert_eq!(told, [json!({"glob": "/y*", "soft": false}), ban]);
         let all = parsed("purge --all").unwrap();
         assert_eq!(all, [("everything".to_owned(), json!({"everything": true, "soft": false}))]);
         assert!(parsed("purge").is_err() && parsed("purge --soft").is_err());

@@ -15,6 +15,7 @@ use net::networks::Networks;
 use proxy::observe::access_log::Format;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
+use proxy::rules::purge_dialect::{PurgeField, PurgeMethod};
 use purge_stream::StreamAddress;
 use semantics::settings::stale_cases::StaleCases;
 use semantics::trusted::{TrustedField, TrustedFields};
@@ -438,7 +439,7 @@ parsed!(
     SitePattern,
     TypePattern
 );
-parsed!(StreamAddress, TrustedField);
+parsed!(PurgeField, PurgeMethod, StreamAddress, TrustedField);
 
 impl Take for StaleCases {
     fn take(value: Value) -> StaleCases {

@@ -149,6 +149,9 @@ fn one_call_purges_at_all_nodes() {
     let (code, said) = ask(&nodes[2], &["purge", "--tag", "red"]);
     assert!(code == 0 && said.contains("; and at 2 other nodes"), "{code} {said}");
     assert_eq!(read(), [[1; 3], [1; 3], [1; 3], [0; 3]]);
+    let (code, said) = ask(&nodes[1], &["purge", "--regex", "^/d[?]size=[0-9]+$"]);
+    assert!(code == 0 && said.contains("; and at 2 other nodes"), "{code} {said}");
+    assert_eq!(read(), [[1; 3]; 4]);
 }
 
 #[test]

@@ -96,6 +96,38 @@ fn what_the_command_cannot_do_it_explains() {
 }
 
 #[test]
+fn a_ban_stays_in_force_after_kill_9() {
+    let (origin, setup) = (Origin::start(), Setup::forward());
+    let larder = setup.start();
+    let page = "/page?size=5000&etag=1&h=x-kind:page";
+    let image = "/image?size=5000&etag=1&h=x-kind:image";
+    let other = "/other?size=300000&etag=1";
+    for target in [page, image, other] {
+        larder.get(&origin.url(target)).verify(target);
+    }
+    larder.await_written();
+    let admin = larder.admin();
+    let (code, said) = run(admin, &["--regex", "^/(page|x)[?]", "--host", "127.0.0.1"]);
+    assert!(code == 0 && said.contains("purged, in force"), "{said}");
+    let (code, said) = run(admin, &["--field", "x-kind: ^im", "--soft"]);
+    assert!(code == 0 && said.contains("outdated, in force"), "{said}");
+    assert_eq!(run(admin, &["--glob", "http://127.0.0.2*"]).0, 0, "another host");
+    let (code, said) = run(admin, &["--regex", "("]);
+    assert!(code == 1 && said.contains("NOT PURGED: 400"), "{said}");
+    // No wait: a purge is durable when the response is sent.
+    larder.kill();
+    let larder = setup.start();
+    let outcome = |target: &str| {
+        let reply = larder.get(&origin.url(target));
+        reply.verify(target);
+        reply.outcome()
+    };
+    assert_eq!([page, image].map(outcome), ["MISS", "REVALIDATED"]);
+    assert!(outcome(other).starts_with("HIT"));
+    assert_eq!([page, image].map(outcome), ["HIT_RAM"; 2]);
+}
+
+#[test]
 fn tags_purged_by_the_command_stay_purged_after_kill_9() {
     let (origin, setup) = (Origin::start(), Setup::forward());
     let larder = setup.start();
@@ -152,6 +184,9 @@ fn a_purge_by_tag_or_url_overtakes_a_running_fill() {
     });
     overtakes_a_running_fill(|larder, url| {
         larder.purge(url);
+    });
+    overtakes_a_running_fill(|larder, _| {
+        assert_eq!(run(larder.admin(), &["--field", "xkey: ^r", "--regex", "^/page"]).0, 0);
     });
 }
 

@@ -13,7 +13,7 @@ use http_body::Body as _;
 use http1::RequestHead;
 use semantics::Url;
 use serde_json::Value;
-use store::{Key, Mode, PurgedTarget, Target};
+use store::{Key, Mode, PATTERN_MAX, PurgedTarget, Target};
 use upstream::message::request_body::RequestBody;
 
 use crate::exchange::purge_hint;
@@ -105,6 +105,10 @@ async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Pu
         Scope::Url(url) => purge_url(store, options, url, mode).await,
         scope => {
             let targets = targets(options, scope);
+            if targets.iter().any(is_too_long) {
+                let text = format!("a ban has {PATTERN_MAX} bytes at most: ban less at a time");
+                return Purged::NotOurs(text);
+            }
             let targets: Vec<_> = targets.iter().filter_map(PurgedTarget::as_target).collect();
             match store.purge_all(&targets, mode).await {
                 Ok(()) => Purged::InForce,
@@ -112,6 +116,11 @@ async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Pu
             }
         }
     }
+}
+
+/// Returns whether the store would take a pattern for everything, because of its length.
+fn is_too_long(target: &PurgedTarget) -> bool {
+    matches!(target, PurgedTarget::Pattern(text) if text.len() > PATTERN_MAX)
 }
 
 /// Purges a URL under every front, scheme and name.
@@ -177,7 +186,8 @@ pub(crate) struct PurgeFields {
 impl PurgeFields {
     /// Copies the fields from a head as it was sent.
     pub(crate) fn of(options: &Options, head: &RequestHead) -> PurgeFields {
-        let is_purge = options.purging.is_open() && purge_dialect::is_purge(&head.method);
+        let is_purge = options.purging.is_open()
+            && purge_dialect::is_purge(&options.purging.dialect, &head.method);
         PurgeFields {
             secret: options.purging.secret_in(&head.fields),
             fields: is_purge.then(|| Box::new(head.fields.to_map(0))),
@@ -241,7 +251,7 @@ fn read(context: &RequestContext, fields: &HeaderMap, body: &RequestBody) -> Res
     let purging = &context.options.purging;
     let url = context.url().ok_or_else(|| "the URL's path or host is not valid".to_owned())?;
     let secret = purging.secret.as_ref().map(PurgeSecret::field);
-    purge_dialect::read(&context.head.method, &url, (fields, secret), &purging.tags)
+    purge_dialect::read(&context.head.method, &url, (fields, secret), purging)
 }
 
 /// Removes the tag fields from a response to a client.

@@ -244,6 +244,7 @@ enum Target {
     Everything,
     Label { kind: u8, name: String },
     Prefix { name: String },
+    Pattern { name: String },
     Key { name: String, site: u64, group: u64 },
     Url { name: String },
 }
@@ -258,6 +259,7 @@ impl Purge {
             PurgedTarget::Everything => Target::Everything,
             PurgedTarget::Label { kind, name } => Target::Label { kind: *kind, name: hex(name) },
             PurgedTarget::Prefix(name) => Target::Prefix { name: hex(name) },
+            PurgedTarget::Pattern(name) => Target::Pattern { name: hex(name) },
             PurgedTarget::Name(name) => Target::Url { name: hex(name) },
             PurgedTarget::Key(key) => {
                 let Locality { site, group } = key.locality();
@@ -278,6 +280,7 @@ impl Purge {
             Target::Everything => PurgedTarget::Everything,
             Target::Label { kind, name } => PurgedTarget::Label { kind: *kind, name: unhex(name)? },
             Target::Prefix { name } => PurgedTarget::Prefix(unhex(name)?),
+            Target::Pattern { name } => PurgedTarget::Pattern(unhex(name)?),
             Target::Url { name } => PurgedTarget::Name(unhex(name)?),
             Target::Key { name, site, group } => {
                 let locality = Locality { site: *site, group: *group };
@@ -316,6 +319,7 @@ mod tests {
             PurgedTarget::Everything,
             PurgedTarget::Label { kind: 3, name: name.clone() },
             PurgedTarget::Prefix(name.clone()),
+            PurgedTarget::Pattern(name.clone()),
             PurgedTarget::Name(name),
             PurgedTarget::Key(key),
         ] {

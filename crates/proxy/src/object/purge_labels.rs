@@ -7,7 +7,9 @@
 
 use ring::digest;
 use semantics::{TagFields, Url, cache_key};
-use store::{Label, Labels, Target};
+use store::{Label, Labels, Pattern, Target};
+
+use crate::object::ban::Ban;
 
 /// Kinds of labels. Their values are stored with the purges of a cache.
 const HOST: u8 = b'h';
@@ -55,6 +57,10 @@ impl Labels for ObjectLabels {
     fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         named(key).map(str::as_bytes)
     }
+
+    fn pattern(&self, pattern: &[u8]) -> Option<Box<dyn Pattern>> {
+        Ban::read(pattern).map(|ban| Box::new(ban) as Box<dyn Pattern>)
+    }
 }
 
 /// Returns the URL of a key, without its scheme.
@@ -62,12 +68,12 @@ fn named(key: &[u8]) -> Option<&str> {
     Some(without_scheme(cache_key::describe(key)?.url))
 }
 
-fn without_scheme(url: &str) -> &str {
+pub(crate) fn without_scheme(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
 /// Returns `host:port` without its port; an IPv6 literal keeps its brackets.
-fn without_port(authority: &str) -> &str {
+pub(crate) fn without_port(authority: &str) -> &str {
     match authority.rfind([':', ']']) {
         Some(at) if authority[at..].starts_with(':') => &authority[..at],
         _ => authority,

@@ -184,6 +184,13 @@ impl Front {
         all
     }
 
+    /// Returns the hosts that responses are stored under for other names, if these fulfil
+    /// `is_meant`.
+    pub(crate) fn hosts_where(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+        let of = |site: &Site| site.aliases.host_where(&is_meant).map(str::to_owned);
+        self.sites.iter().filter_map(of).collect()
+    }
+
     /// Takes over the state of the servers of sites that existed before.
     pub(crate) fn adopt(&mut self, before: &Front) {
         let before: HashMap<&Option<String>, &Site> =

@@ -1,36 +1,21 @@
 //! Purge requests in the forms that other caches and their plug-ins send.
 //!
 //! A request is either read exactly or refused with the reason. A field, method or pattern that
-//! narrows or widens a purge is never ignored.
+//! narrows or widens a purge is never ignored. [`PurgeDialect`] says what methods and fields mean.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use http::{HeaderMap, HeaderName, Method};
 use semantics::{TagFields, Url};
 
+use crate::object::ban::Ban;
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::purge_pattern::{PathPattern, is_pattern, tag_choice};
+use crate::rules::purge_dialect::{Meaning, PurgeDialect, PurgeField, Verb};
+use crate::rules::purging::Purging;
 
 /// Purge methods whose names contain neither `PURGE` nor `BAN`.
 const OTHER_METHODS: [&str; 5] = ["REFRESH", "INVALIDATE", "FLUSH", "FLUSHALL", "XKEY"];
-
-/// Fields that ask for a soft purge, with any value except `0`.
-const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
-/// Fields that say how to read the URL.
-const READING: [&str; 2] = ["x-purge-method", "x-vc-purge-method"];
-/// Fields that carry a regular expression on paths.
-const PATHS: [&str; 3] = ["x-purge-regex", "x-ban-url", "x-url"];
-/// Fields that carry a regular expression on hosts.
-const HOSTS: [&str; 2] = ["x-ban-host", "x-host"];
-/// Fields that carry a regular expression, of which only `.*` is supported.
-const ANY_ONLY: [&str; 2] = ["x-content-type", "x-ban-content-type"];
-/// Request fields that carry tags, each with the response field that carries those tags, and
-/// whether the value is a regular expression.
-const TAGS_OF: [(&str, &str, bool); 3] = [
-    ("x-magento-tags-pattern", "x-magento-tags", true),
-    ("xkey-purge", "xkey", false),
-    ("xkey-softpurge", "xkey", false),
-];
 
 /// Words that mark a field name as one that selects what to purge.
 const SIGNS: [&str; 28] = [
@@ -57,29 +42,20 @@ const ORDINARY: [&str; 11] = [
 /// Prefixes of the names of such fields.
 const ORDINARY_BEGINS: [&str; 5] = ["sec-", "x-forwarded-", "x-original-", "x-envoy-", "x-amz"];
 
-/// Scope that a purge method asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
-    /// The URL, or the scope that the fields name.
-    Purge,
-    /// The scope that the fields name, or the URL as a regular expression.
-    Ban,
-    Url,
-    Tags,
-    Everything,
-}
-
 /// Returns whether caches use a method for purging.
-pub(crate) fn is_purge(method: &Method) -> bool {
+pub(crate) fn is_purge(dialect: &PurgeDialect, method: &Method) -> bool {
     if matches!(*method, Method::GET | Method::HEAD | Method::POST) {
         return false;
     }
     let name = method.as_str().to_ascii_uppercase();
-    name.contains("PURGE") || name.contains("BAN") || OTHER_METHODS.contains(&name.as_str())
+    name.contains("PURGE")
+        || name.contains("BAN")
+        || OTHER_METHODS.contains(&name.as_str())
+        || dialect.verb(method).is_some()
 }
 
 /// Reads a purge of `url` from the request's fields. `secret` names the field of the operator's
-/// secret, `tags` the fields that carry tags.
+/// secret.
 ///
 /// # Errors
 ///
@@ -88,10 +64,12 @@ pub(crate) fn read(
     method: &Method,
     url: &Url,
     (headers, secret): (&HeaderMap, Option<&HeaderName>),
-    tags: &TagFields,
+    Purging { tags, dialect, .. }: &Purging,
 ) -> Result<Purge, String> {
-    let request = Request { headers, secret, url, tags };
-    let verb = verb(method)?;
+    let verb = verb(dialect, method)?;
+    let request = Request { headers, secret, url, tags, dialect, verb };
+    let url = &request.named_url()?;
+    let request = Request { url, ..request };
     request.check_fields()?;
     let mut scopes: Vec<(String, Scope)> = Vec::new();
     scopes.extend(request.tags()?);
@@ -104,7 +82,7 @@ pub(crate) fn read(
         return Err(several(&format!("{method} with a regular expression"), &scopes[0].0));
     }
     let scope = match scopes.len() {
-        0 => request.url_scope(method, verb, is_regex)?,
+        0 => request.url_scope(method, is_regex)?,
         1 if verb == Verb::Url => return Err(several(method.as_str(), &scopes[0].0)),
         1 if verb != Verb::Everything && (is_pattern(url.sent()) || url.sent().ends_with('*')) => {
             return Err(several(url.sent(), &scopes[0].0));
@@ -112,46 +90,55 @@ pub(crate) fn read(
         1 => scopes.remove(0).1,
         _ => return Err(several(&scopes[0].0, &scopes[1].0)),
     };
-    let on = |name: &&str| headers.get(*name).is_some_and(|value| value != "0");
-    let soft = SOFT.iter().any(on) || headers.contains_key("xkey-softpurge");
-    Ok(Purge { scope, soft })
+    Ok(Purge { scope, soft: request.is_soft() })
 }
 
 fn several(one: &str, other: &str) -> String {
     format!("{one} and {other} are more than one thing to purge: expected one in each request")
 }
 
-fn verb(method: &Method) -> Result<Verb, String> {
-    Ok(match method.as_str() {
-        "PURGE" => Verb::Purge,
-        "BAN" => Verb::Ban,
-        "URIBAN" => Verb::Url,
-        "PURGEKEYS" | "PURGETAGS" => Verb::Tags,
-        "FULLBAN" | "PURGEALL" => Verb::Everything,
-        other => {
-            return Err(format!(
-                "the method {other} is not understood, nothing was purged: send PURGE, BAN, \
-                 URIBAN, FULLBAN, PURGEALL, PURGEKEYS or PURGETAGS"
-            ));
-        }
+fn verb(dialect: &PurgeDialect, method: &Method) -> Result<Verb, String> {
+    dialect.verb(method).ok_or_else(|| {
+        format!(
+            "the method {method} is not understood, nothing was purged: send PURGE, or name it in \
+             purge.methods"
+        )
     })
 }
 
+#[derive(Clone, Copy)]
 struct Request<'a> {
     headers: &'a HeaderMap,
     secret: Option<&'a HeaderName>,
     url: &'a Url,
     tags: &'a TagFields,
+    dialect: &'a PurgeDialect,
+    verb: Verb,
 }
 
 impl Request<'_> {
+    /// Returns the URL with the host that a field names.
+    fn named_url(&self) -> Result<Url, String> {
+        let Some((name, host)) = self.one_of(&Meaning::Host)? else { return Ok(self.url.clone()) };
+        let url = Url::new(self.url.scheme(), host, self.url.sent());
+        url.map_err(|_| format!("{name}: {host} is not a host, nothing was purged"))
+    }
+
+    fn is_soft(&self) -> bool {
+        self.dialect.fields.iter().any(|field| {
+            let value = self.headers.get(&field.name);
+            value.is_some_and(|value| match field.meaning {
+                Meaning::Soft => value != "0",
+                Meaning::SoftTags(_) => true,
+                _ => false,
+            })
+        })
+    }
+
     /// Refuses fields that seem to select what to purge but are not supported.
     fn check_fields(&self) -> Result<(), String> {
         for name in self.headers.keys().map(|name| name.as_str()) {
-            let is_known = [&SOFT[..], &READING, &PATHS, &HOSTS, &ANY_ONLY]
-                .iter()
-                .any(|names| names.contains(&name))
-                || TAGS_OF.iter().any(|(known, ..)| *known == name)
+            let is_known = self.dialect.fields.iter().any(|field| field.name == name)
                 || self.carries_tags(name)
                 || self.secret.is_some_and(|secret| secret == name);
             if is_known || !is_sign(name) {
@@ -165,18 +152,11 @@ impl Request<'_> {
                      purge.tag-fields or purge.tag-lists, or send the tags in {own}"
                 ),
                 false => format!(
-                    "the field {name} is not understood, nothing was purged: send PURGE URL, \
-                     PURGE URL* for everything that begins so, or tags in {own}"
+                    "the field {name} is not understood, nothing was purged: say in purge.fields \
+                     what it means, or send PURGE URL, PURGE URL* for everything that begins so, \
+                     or tags in {own}"
                 ),
             });
-        }
-        for name in ANY_ONLY {
-            if self.value(name)?.is_some_and(|value| !is_any(value)) {
-                return Err(format!(
-                    "{name} is understood only as .*, nothing was purged: answers are not \
-                     selected by their type; mark them with tags"
-                ));
-            }
         }
         Ok(())
     }
@@ -196,16 +176,16 @@ impl Request<'_> {
         Ok(Some(text.trim()))
     }
 
-    /// Returns the one field of `names` that the request has, and its value. Two of them are an
-    /// error.
-    fn one_of<'n>(&self, names: &[&'n str]) -> Result<Option<(&'n str, &str)>, String> {
+    /// Returns the one field with this meaning that the request has, and its value. Two of them are
+    /// an error.
+    fn one_of(&self, meaning: &Meaning) -> Result<Option<(&str, &str)>, String> {
         let mut found = None;
-        for name in names {
+        for name in self.dialect.names(meaning) {
             if let Some(value) = self.value(name)? {
                 if let Some((other, _)) = found {
                     return Err(several(other, name));
                 }
-                found = Some((*name, value));
+                found = Some((name, value));
             }
         }
         Ok(found)
@@ -213,13 +193,15 @@ impl Request<'_> {
 
     /// Returns whether the URL is to be read as a regular expression.
     fn reads_regex(&self) -> Result<bool, String> {
-        let Some((name, value)) = self.one_of(&READING)? else { return Ok(false) };
+        let Some((name, value)) = self.one_of(&Meaning::Method)? else { return Ok(false) };
         match value.to_ascii_lowercase().as_str() {
             "default" | "exact" => Ok(false),
+            // The expression is in a field of its own.
+            "ban-regex" => Ok(false),
             "regex" => Ok(true),
             _ => Err(format!(
-                "{name}: {value} is not understood, nothing was purged: expected default, exact \
-                 or regex"
+                "{name}: {value} is not understood, nothing was purged: expected default, exact, \
+                 regex or ban-regex"
             )),
         }
     }
@@ -232,28 +214,58 @@ impl Request<'_> {
             for value in self.headers.get_all(name) {
                 let text = std::str::from_utf8(value.as_bytes());
                 let text = text.map_err(|_| format!("a tag in {name} is not UTF-8"))?;
-                own.extend(self.tags_in(name.as_str(), name.as_str(), text, false)?);
+                match self.tags_in(name.as_str(), name.as_str(), text, false) {
+                    Err(_) if self.verb == Verb::Ban => {
+                        scopes.push((name.to_string(), on_field(name, text)?));
+                    }
+                    found => own.extend(found?),
+                }
             }
         }
-        if let Some(name) = self.tags.names().find(|name| self.headers.contains_key(*name)) {
+        let is_given = |name: &&HeaderName| self.headers.contains_key(*name);
+        if let Some(name) = self.tags.names().find(is_given)
+            && (scopes.is_empty() || !own.is_empty())
+        {
             scopes.push((name.to_string(), Scope::tags(once_each(own))?));
         }
-        for (name, carrier, is_regex) in TAGS_OF {
-            let Some(text) = self.value(name)? else { continue };
-            if is_regex && is_any(text) {
-                scopes.push((name.to_owned(), Scope::Everything));
-                continue;
+        for field in &self.dialect.fields {
+            let name = field.name.as_str();
+            let (carrier, is_regex) = match &field.meaning {
+                Meaning::Tags(carrier) | Meaning::SoftTags(carrier) => (carrier, false),
+                Meaning::TagsRegex(carrier) => (carrier, true),
+                _ => continue,
+            };
+            if let Some(text) = self.value(name)? {
+                scopes.push((name.to_owned(), self.tags_of(name, carrier, (text, is_regex))?));
             }
-            if !self.carries_tags(carrier) {
-                return Err(format!(
-                    "answers have no tags of {carrier} here, nothing was purged: name {carrier} \
-                     in purge.tag-fields or purge.tag-lists"
-                ));
-            }
-            let found = self.tags_in(name, carrier, text, is_regex)?;
-            scopes.push((name.to_owned(), Scope::tags(once_each(found))?));
         }
         Ok(scopes)
+    }
+
+    /// Returns the scope of the tags in the request field `name`, of which the response field
+    /// `carrier` carries the tags. A regular expression that is not a choice of whole tags is
+    /// matched with that field.
+    fn tags_of(
+        &self,
+        name: &str,
+        carrier: &HeaderName,
+        (text, is_regex): (&str, bool),
+    ) -> Result<Scope, String> {
+        if is_regex && is_any(text) {
+            return Ok(Scope::Everything);
+        }
+        let is_carried = self.carries_tags(carrier.as_str());
+        if !is_carried && !is_regex {
+            return Err(format!(
+                "answers have no tags of {carrier} here, nothing was purged: name {carrier} in \
+                 purge.tag-fields or purge.tag-lists"
+            ));
+        }
+        match self.tags_in(name, carrier.as_str(), text, is_regex) {
+            Ok(found) if is_carried => Scope::tags(once_each(found)),
+            Err(why) if !is_regex => Err(why),
+            _ => on_field(carrier, text),
+        }
     }
 
     /// Returns the tags in a value of the request field `name`; `carrier` is the response field
@@ -285,51 +297,69 @@ impl Request<'_> {
         Ok(all)
     }
 
-    /// Returns the scope of a regular expression on paths. Beside another scope (`beside`) only an
-    /// expression that matches every URL is permitted.
+    /// Returns the conditions on response fields that do not match every value: the request field,
+    /// the response field, the regular expression.
+    fn conditions(&self) -> Result<Vec<(&str, &HeaderName, &str)>, String> {
+        let mut found = Vec::new();
+        for PurgeField { name, meaning } in &self.dialect.fields {
+            let Meaning::Regex(field) = meaning else { continue };
+            if let Some(value) = self.value(name.as_str())?.filter(|value| !is_any(value)) {
+                found.push((name.as_str(), field, value));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the scope of regular expressions on paths, hosts and fields. Beside another scope
+    /// (`beside`) only expressions that match everything are permitted.
     fn pattern(&self, beside: bool) -> Result<Option<(String, Scope)>, String> {
-        let path = self.one_of(&PATHS)?;
-        let host = self.one_of(&HOSTS)?;
+        let path = self.one_of(&Meaning::UrlRegex)?;
+        let host = self.one_of(&Meaning::HostRegex)?;
+        let conditions = self.conditions()?;
         if beside {
-            for (name, value) in path.into_iter().chain(host) {
+            let conditions = conditions.iter().map(|(name, _, value)| (*name, *value));
+            for (name, value) in path.into_iter().chain(host).chain(conditions) {
                 if !is_any(value) {
                     return Err(several("tags", &format!("{name}: {value}")));
                 }
             }
             return Ok(None);
         }
-        let Some((name, value)) = path else {
+        if path.is_none() && conditions.is_empty() {
             return match host {
                 Some((name, _)) => Err(format!(
                     "{name} alone is not understood, nothing was purged: send X-Url as well"
                 )),
                 None => Ok(None),
             };
-        };
-        let path = path_of(name, value)?;
-        let named = self.url.authority();
+        }
+        let (name, regex) = path.unwrap_or((conditions.first().map_or("", |one| one.0), ".*"));
+        let simple = PathPattern::read(regex).filter(|_| conditions.is_empty());
         let host = match host {
-            Some((_, value)) if is_any(value) => None,
-            Some((name, value)) => Some(host_of(name, value)?),
-            None => Some(named.to_owned()),
+            Some((_, value)) if is_any(value) => Host::Any,
+            Some((_, value)) => host_of(value).map_or(Host::Regex(value), Host::Name),
+            None if path.is_none() => Host::Any,
+            None => Host::Name(self.url.authority().to_owned()),
         };
-        let scope = match (host, path) {
-            (Some(host), path) => self.path_scope(&host, path)?,
-            (None, PathPattern::Begin(begin)) if begin == "/" => Scope::Everything,
-            (None, _) => {
-                return Err(format!(
-                    "{name}: {value} for any host is not understood, nothing was purged: send \
-                     X-Host: ^{named}$, one host in each request"
-                ));
+        let scope = match (host, simple) {
+            (Host::Name(host), Some(path)) => self.path_scope(&host, path)?,
+            (Host::Any, Some(PathPattern::Begin(begin))) if begin == "/" => Scope::Everything,
+            (host, _) => {
+                let mut ban =
+                    Ban { regex: (!is_any(regex)).then(|| regex.to_owned()), ..host.ban() };
+                for (_, field, value) in conditions {
+                    ban.fields.insert(field.to_string(), value.to_owned());
+                }
+                Scope::ban(ban)?
             }
         };
         Ok(Some((name.to_owned(), scope)))
     }
 
     /// Returns the scope of the request's own URL.
-    fn url_scope(&self, method: &Method, verb: Verb, is_regex: bool) -> Result<Scope, String> {
+    fn url_scope(&self, method: &Method, is_regex: bool) -> Result<Scope, String> {
         let sent = self.url.sent();
-        match verb {
+        match self.verb {
             Verb::Tags => Err(format!(
                 "{method} without tags, nothing was purged: expected them in {}",
                 self.tags.names().next().map_or("Surrogate-Key", |name| name.as_str())
@@ -341,7 +371,14 @@ impl Request<'_> {
                     .to_owned(),
             ),
             Verb::Purge | Verb::Url if !is_regex => self.literal(sent),
-            _ => self.path_scope(self.url.authority(), path_of("the URL", sent)?),
+            _ => match PathPattern::read(sent) {
+                Some(path) => self.path_scope(self.url.authority(), path),
+                None => Scope::ban(Ban {
+                    regex: Some(sent.to_owned()),
+                    hosts: vec![self.url.authority().to_owned()],
+                    ..Ban::default()
+                }),
+            },
         }
     }
 
@@ -354,7 +391,8 @@ impl Request<'_> {
         if is_pattern(text) || has_star.contains('*') {
             return Err(format!(
                 "{sent} is a pattern, nothing was purged: * stands for anything, and only at the \
-                 end; a URL that is called so is purged by POST /purge of the admin interface"
+                 end; send X-Purge-Method: regex if it is a regular expression, or POST /purge of \
+                 the admin interface with url or glob"
             ));
         }
         match begin {
@@ -375,6 +413,30 @@ impl Request<'_> {
     }
 }
 
+/// The hosts that a request asks for.
+enum Host<'a> {
+    Any,
+    Name(String),
+    Regex(&'a str),
+}
+
+impl Host<'_> {
+    /// Returns a ban on these hosts.
+    fn ban(self) -> Ban {
+        match self {
+            Host::Any => Ban::default(),
+            Host::Name(host) => Ban { hosts: vec![host], ..Ban::default() },
+            Host::Regex(regex) => Ban { host_regex: Some(regex.to_owned()), ..Ban::default() },
+        }
+    }
+}
+
+/// Returns the scope of all objects of which a response field matches a regular expression.
+fn on_field(name: &HeaderName, regex: &str) -> Result<Scope, String> {
+    let fields = BTreeMap::from([(name.to_string(), regex.to_owned())]);
+    Scope::ban(Ban { fields, ..Ban::default() })
+}
+
 /// Returns whether a field's name suggests that it selects what to purge.
 fn is_sign(name: &str) -> bool {
     let is_ordinary =
@@ -387,29 +449,13 @@ fn is_any(pattern: &str) -> bool {
     pattern.trim_start_matches('^').trim_end_matches('$') == ".*"
 }
 
-fn path_of(name: &str, pattern: &str) -> Result<PathPattern, String> {
-    PathPattern::read(pattern).ok_or_else(|| {
-        format!(
-            "{name}: {pattern} is a regular expression that is not carried out, nothing was \
-             purged: expected a path with .* at its end (a dot of its own as \\.), or ^path$"
-        )
-    })
-}
-
-/// Returns the host that a regular expression matches. An unescaped dot counts as a literal one.
-fn host_of(name: &str, pattern: &str) -> Result<String, String> {
+/// Returns the host that a regular expression matches, if it is one. An unescaped dot counts as a
+/// literal one.
+fn host_of(pattern: &str) -> Option<String> {
     let anchored = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
-    let host = anchored.map(|host| host.replace("\\.", "."));
-    let is_host = |host: &String| {
-        let fine = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
-        !host.is_empty() && host.bytes().all(fine)
-    };
-    host.filter(is_host).ok_or_else(|| {
-        format!(
-            "{name}: {pattern} is not understood, nothing was purged: expected one host as \
-             ^www\\.example\\.com$, or .*"
-        )
-    })
+    let host = anchored?.replace("\\.", ".").to_ascii_lowercase();
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    Some(host).filter(|host| !host.is_empty() && host.bytes().all(fine))
 }
 
 /// Removes duplicate tags and keeps the order.

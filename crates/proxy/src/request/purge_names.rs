@@ -3,6 +3,7 @@
 use semantics::Url;
 use store::{Key, LoggedPurge, Mode, PurgedTarget};
 
+use crate::object::ban::Ban;
 use crate::object::purge_labels;
 use crate::options::Options;
 use crate::request::purge_order::{Purge, Scope};
@@ -51,9 +52,22 @@ pub(crate) fn targets(options: &Options, scope: &Scope) -> Vec<PurgedTarget> {
             let hosts = front.hosts(host.as_str());
             hosts.iter().map(|host| of(&purge_labels::of_host(host))).collect()
         }
+        Scope::Ban(ban) => vec![PurgedTarget::Pattern(stored_hosts(options, ban).text().into())],
         Scope::Tags(tags) => tags.iter().map(|tag| of(&purge_labels::of_tag(tag))).collect(),
         Scope::Everything => vec![PurgedTarget::Everything],
     }
+}
+
+/// Returns a ban with the hosts that responses for those it means are stored under.
+fn stored_hosts(options: &Options, ban: &Ban) -> Ban {
+    let front = &options.front;
+    let mut hosts: Vec<String> = ban.hosts.iter().flat_map(|host| front.hosts(host)).collect();
+    if let (Some(_), Ok(read)) = (&ban.host_regex, ban.compiled()) {
+        hosts.extend(front.hosts_where(|host| read.matches_host(host)));
+    }
+    hosts.sort_unstable();
+    hosts.dedup();
+    Ban { hosts, ..ban.clone() }
 }
 
 /// Returns what a purge that is named by a URL, or by a message of the stream, concerns here;
@@ -116,6 +130,7 @@ mod tests {
                 PurgedTarget::Everything => "everything".to_owned(),
                 PurgedTarget::Label { kind, .. } => format!("{} {name}", char::from(kind)),
                 PurgedTarget::Prefix(_) => format!("prefix {name}"),
+                PurgedTarget::Pattern(_) => format!("pattern {name}"),
                 PurgedTarget::Key(_) => "key".to_owned(),
                 PurgedTarget::Name(_) => format!("name {name}"),
             }
@@ -136,6 +151,11 @@ mod tests {
             (r#"{"url": "http://a.example/x*"}"#, Mode::Hard, &["prefix a.example/x"]),
             (r#"{"host": "a.example"}"#, Mode::Soft, &["h a.example"]),
             (r#"{"tags": ["red", "blue"]}"#, Mode::Hard, &["t red", "t blue"]),
+            (
+                r#"{"regex": "^/x", "host": "a.example"}"#,
+                Mode::Hard,
+                &[r#"pattern {"regex":"^/x","hosts":["a.example"]}"#],
+            ),
             (r#"{"everything": true}"#, Mode::Hard, &["everything"]),
             ("", Mode::Hard, &["name "]),
             (r#"{"url": 1}"#, Mode::Hard, &[r#"name {"url": 1}"#]),

@@ -7,6 +7,8 @@ use http::uri::Authority;
 use semantics::Url;
 use serde_json::{Map, Value, json};
 
+use crate::object::ban::Ban;
+
 /// Maximum number of tags in one request.
 const TAGS: usize = 1024;
 
@@ -24,6 +26,8 @@ pub enum Scope {
     Host(Authority),
     /// All objects that bear one of these tags.
     Tags(Vec<String>),
+    /// All objects that match conditions.
+    Ban(Ban),
     /// Everything that is stored.
     Everything,
 }
@@ -134,6 +138,14 @@ impl Purge {
             Scope::Prefix(url) => ("prefix", json!(as_given(url))),
             Scope::Host(host) => ("host", json!(host.as_str())),
             Scope::Tags(tags) => ("tags", json!(tags)),
+            Scope::Ban(ban) => {
+                let mut words = match json!(ban) {
+                    Value::Object(words) => words,
+                    _ => Map::new(),
+                };
+                words.insert("soft".to_owned(), json!(self.soft));
+                return words;
+            }
             Scope::Everything => ("everything", json!(true)),
         };
         Map::from_iter([(name.to_owned(), value), ("soft".to_owned(), json!(self.soft))])
@@ -211,6 +223,19 @@ impl Scope {
         if fine { Ok(Scope::Host(host)) } else { Err(wrong()) }
     }
 
+    /// Creates the scope of all objects that match the conditions of a ban.
+    ///
+    /// # Errors
+    ///
+    /// A condition is not valid; holds the reason.
+    pub fn ban(ban: Ban) -> Result<Scope, String> {
+        for host in &ban.hosts {
+            Scope::host(host)?;
+        }
+        ban.compiled().map_err(|why| format!("nothing was purged: {why}"))?;
+        Ok(Scope::Ban(ban))
+    }
+
     /// Creates the scope of all objects that bear one of these tags.
     ///
     /// # Errors
@@ -244,12 +269,16 @@ struct Given {
     prefixes: Vec<String>,
     hosts: Vec<String>,
     tags: Vec<String>,
+    globs: Vec<String>,
+    /// Conditions of a ban besides the first of `hosts`.
+    ban: Ban,
     everything: bool,
     soft: bool,
 }
 
 const EXPECTED: &str = "expected one of url=URL, prefix=URL, host=HOST, tag=TAG (may be repeated) \
-     and everything=1, perhaps with soft=1";
+     and everything=1, or the conditions of a ban (glob=GLOB or regex=REGEX, host=HOST or \
+     host-regex=REGEX, field=NAME: REGEX), perhaps with soft=1";
 
 impl Given {
     fn form(&mut self, text: &[u8]) -> Result<(), String> {
@@ -265,6 +294,15 @@ impl Given {
             "prefix" => self.prefixes.push(value),
             "host" => self.hosts.push(value),
             "tag" => self.tags.push(value),
+            "glob" => self.globs.push(value),
+            "regex" => once(name, &mut self.ban.regex, value)?,
+            "host-regex" => once(name, &mut self.ban.host_regex, value)?,
+            "field" => {
+                let (field, regex) = value
+                    .split_once(':')
+                    .ok_or_else(|| format!("field={value:?}: expected NAME: REGEX"))?;
+                self.field(field.trim(), regex.trim())?;
+            }
             "everything" => self.everything = truth(name, &value)?,
             "soft" => self.soft = truth(name, &value)?,
             _ => {
@@ -274,6 +312,14 @@ impl Given {
             }
         }
         Ok(())
+    }
+
+    fn field(&mut self, name: &str, regex: &str) -> Result<(), String> {
+        let name = name.to_ascii_lowercase();
+        match self.ban.fields.insert(name.clone(), regex.to_owned()) {
+            None => Ok(()),
+            Some(_) => Err(format!("{name} is given twice: expected one condition for a field")),
+        }
     }
 
     fn json(&mut self, body: &[u8]) -> Result<(), String> {
@@ -292,9 +338,22 @@ impl Given {
                         self.tags.push(tag);
                     }
                 }
-                ("url" | "prefix" | "host" | "tag", Value::String(text)) => {
-                    self.take(&name, text)?;
+                ("hosts", Value::Array(hosts)) => {
+                    for host in hosts {
+                        let Value::String(host) = host else { return Err(expected.to_owned()) };
+                        self.hosts.push(host);
+                    }
                 }
+                ("fields", Value::Object(fields)) => {
+                    for (name, regex) in fields {
+                        let Value::String(regex) = regex else { return Err(expected.to_owned()) };
+                        self.field(&name, &regex)?;
+                    }
+                }
+                (
+                    "url" | "prefix" | "host" | "tag" | "glob" | "regex" | "host-regex" | "field",
+                    Value::String(text),
+                ) => self.take(&name, text)?,
                 _ => return Err(format!("{name:?} or its value is not known; {expected}")),
             }
         }
@@ -302,6 +361,10 @@ impl Given {
     }
 
     fn purge(self) -> Result<Purge, String> {
+        let is_ban = self.ban != Ban::default() || !self.globs.is_empty() || self.hosts.len() > 1;
+        if is_ban {
+            return self.purge_by_ban();
+        }
         let lists = [&self.urls, &self.prefixes, &self.hosts];
         let ones = lists.iter().map(|list| list.len()).sum::<usize>();
         match ones + usize::from(!self.tags.is_empty()) + usize::from(self.everything) {
@@ -323,6 +386,30 @@ impl Given {
             _ => Scope::tags(self.tags),
         }?;
         Ok(Purge { scope, soft: self.soft })
+    }
+
+    fn purge_by_ban(self) -> Result<Purge, String> {
+        let Given { urls, prefixes, hosts, tags, globs, mut ban, everything, soft } = self;
+        let others = urls.len() + prefixes.len() + tags.len() + usize::from(everything);
+        if others > 0 || globs.len() > 1 || (!globs.is_empty() && ban.regex.is_some()) {
+            return Err(format!("more than one thing to purge: {EXPECTED} in each request"));
+        }
+        ban.hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        for glob in globs {
+            if !glob.starts_with('/') && (!ban.hosts.is_empty() || ban.host_regex.is_some()) {
+                return Err(format!("glob {glob:?} names a host: expected no other"));
+            }
+            ban.add_glob(&glob)?;
+        }
+        Ok(Purge { scope: Scope::ban(ban)?, soft })
+    }
+}
+
+/// Sets a parameter that may be given once.
+fn once(name: &str, place: &mut Option<String>, value: String) -> Result<(), String> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(format!("{name} is given twice: expected one")),
     }
 }
 
@@ -394,6 +481,13 @@ mod tests {
             Scope::Prefix(url("https://a.example/x/")),
             Scope::Host("a.example:81".parse().unwrap()),
             Scope::Tags(vec!["red".to_owned(), "blue \"sky\"".to_owned()]),
+            Scope::Ban(Ban {
+                regex: Some("^/\\d+$".to_owned()),
+                host_regex: Some("x".to_owned()),
+                hosts: vec!["a.example:81".to_owned()],
+                fields: BTreeMap::from([("content-type".to_owned(), "^image/".to_owned())]),
+            }),
+            Scope::Ban(Ban { hosts: vec!["a".to_owned(), "b".to_owned()], ..Ban::default() }),
             Scope::Everything,
         ] {
             let purge = Purge { scope, soft: true };

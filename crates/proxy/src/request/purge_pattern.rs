@@ -1,5 +1,5 @@
-//! Regular expressions in purge requests. Supported are those that a purge can carry out exactly: a
-//! literal path, a literal path prefix, a choice of whole tags. All others are rejected.
+//! Regular expressions in purge requests that need no ban, because a purge of another kind carries
+//! them out: a literal path, a literal path prefix, a choice of whole tags.
 
 /// Substrings of regular expressions that occur in neither plain tags nor plain URLs.
 const SIGNS: [&str; 15] = [

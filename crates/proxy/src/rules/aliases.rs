@@ -134,6 +134,14 @@ impl Aliases {
         named.filter_map(|name| Url::new(url.scheme(), &name, url.sent()).ok()).collect()
     }
 
+    /// Returns the host that responses are stored under if another name of the site fulfils
+    /// `is_meant`, or if any host is one.
+    pub(crate) fn host_where(&self, is_meant: impl Fn(&str) -> bool) -> Option<&str> {
+        let first = self.hosts.first().filter(|_| self.are_one)?;
+        let is_other = self.every || self.hosts.iter().any(|host| is_meant(host));
+        (is_other && !is_meant(first)).then_some(first)
+    }
+
     /// Returns the hosts that responses for `host` (with or without a port) are stored under now,
     /// and `host` itself.
     pub(crate) fn hosts(&self, host: &str) -> Vec<String> {

@@ -8,6 +8,8 @@ use net::address;
 use semantics::Fields;
 use subtle::ConstantTimeEq;
 
+use crate::rules::purge_dialect::PurgeDialect;
+
 /// Clients that may use the method `PURGE`, and fields that carry tags.
 #[derive(Clone, Debug)]
 pub struct Purging {
@@ -19,6 +21,8 @@ pub struct Purging {
     /// The fields of responses, and of `PURGE`, that carry tags. For stored objects, the fields
     /// that the store was opened with apply.
     pub tags: semantics::TagFields,
+    /// The methods and the other fields of purges.
+    pub dialect: PurgeDialect,
     /// True if clients see those fields of responses. Default true; the command line hides them in
     /// a reverse proxy.
     pub pass_tags: bool,
@@ -30,6 +34,7 @@ impl Default for Purging {
             from: Vec::new(),
             secret: None,
             tags: semantics::TagFields::default(),
+            dialect: PurgeDialect::default(),
             pass_tags: true,
         }
     }

@@ -97,7 +97,7 @@ impl Fields for EncodedHead<'_> {
 
 /// Returns the name and value of each field of an encoded response, whole or in parts, without
 /// building a map. Names have their original spelling. Empty for any other form.
-pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let facts_at = match meta.first_chunk::<2>() {
         Some([HEAD, VERSION | SPELLED]) => 2,
         Some([SPARSE, VERSION | SPELLED]) => 2 + SparseHead::LAYOUT_LEN,

@@ -100,6 +100,11 @@ impl Digester {
         self.labels.hash(prefix).h1
     }
 
+    /// Returns the digest of the text of a pattern, which is compared only with those of patterns.
+    pub(crate) fn pattern(&self, text: &[u8]) -> u64 {
+        self.labels.hash(text).h2
+    }
+
     pub(crate) fn key(&self, bytes: &[u8]) -> Digest {
         let hash = self.keys.hash(bytes);
         Digest::from_halves(hash.h1, hash.h2)

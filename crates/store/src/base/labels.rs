@@ -41,7 +41,24 @@ pub trait Labels: Send + Sync {
     /// Returns the text that purges by prefix are matched against; `None` when they do not concern
     /// this object.
     fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
+
+    /// Returns what a purge by this pattern is matched with. `None` stands for every object, so
+    /// that a purge whose pattern is not understood removes too much rather than too little.
+    fn pattern(&self, pattern: &[u8]) -> Option<Box<dyn Pattern>> {
+        _ = pattern;
+        None
+    }
 }
+
+/// A pattern that decides which objects a purge concerns. Called under the store's lock, like
+/// [`Labels`], once for each object and purge.
+pub trait Pattern: Send + Sync {
+    /// Returns whether the pattern matches the object with this key and metadata.
+    fn matches(&self, key: &[u8], meta: &[u8]) -> bool;
+}
+
+/// Maximum length in bytes of a pattern. A purge by a longer one concerns every object.
+pub const PATTERN_MAX: usize = 2048;
 
 /// Version of the choice of beginnings that count among the labels of a text. Raise it when that
 /// choice changes.
@@ -62,6 +79,8 @@ pub enum Target<'a> {
     Label(Label<'a>),
     /// Every object whose text ([`Labels::text`]) begins with these bytes.
     Prefix(&'a [u8]),
+    /// Every object that this pattern matches ([`Labels::pattern`]).
+    Pattern(&'a [u8]),
 }
 
 /// Time of a soft purge that outdates objects without any permission to use them, because purges

@@ -19,6 +19,8 @@ pub enum PurgedTarget {
     },
     /// Every object whose text begins with these bytes.
     Prefix(Bytes),
+    /// Every object that this pattern matches.
+    Pattern(Bytes),
     /// The object with this key.
     Key(Key),
     /// The objects that the store's user calls by this name, such as a URL. The user alone knows
@@ -33,6 +35,7 @@ impl PurgedTarget {
             PurgedTarget::Everything => &[],
             PurgedTarget::Label { name, .. }
             | PurgedTarget::Prefix(name)
+            | PurgedTarget::Pattern(name)
             | PurgedTarget::Name(name) => name,
             PurgedTarget::Key(key) => key.as_bytes(),
         }
@@ -46,6 +49,7 @@ impl PurgedTarget {
                 PurgedTarget::Label { kind, name: Bytes::copy_from_slice(name) }
             }
             Target::Prefix(prefix) => PurgedTarget::Prefix(Bytes::copy_from_slice(prefix)),
+            Target::Pattern(pattern) => PurgedTarget::Pattern(Bytes::copy_from_slice(pattern)),
         }
     }
 
@@ -55,6 +59,7 @@ impl PurgedTarget {
             PurgedTarget::Everything => Some(Target::Everything),
             PurgedTarget::Label { kind, name } => Some(Target::Label(Label { kind: *kind, name })),
             PurgedTarget::Prefix(prefix) => Some(Target::Prefix(prefix)),
+            PurgedTarget::Pattern(pattern) => Some(Target::Pattern(pattern)),
             PurgedTarget::Key(_) | PurgedTarget::Name(_) => None,
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::base::digest::Digester;
-use crate::base::labels::{Label, Labels, reading};
+use crate::base::labels::{Label, Labels, Pattern, reading};
 use crate::base::record::{Record, RecordKind};
 use crate::base::summary::LABEL_LEN;
 use crate::core::recovery::Recovery;
@@ -36,6 +36,14 @@ impl Labelled for Named<'_> {
 
     fn text(&self) -> Option<&[u8]> {
         self.reader?.text(self.key)
+    }
+
+    fn read_pattern(&self, text: &[u8]) -> Option<Box<dyn Pattern>> {
+        self.reader?.pattern(text)
+    }
+
+    fn is_matched_by(&self, pattern: &dyn Pattern) -> bool {
+        pattern.matches(self.key, self.meta)
     }
 }
 
@@ -74,6 +82,12 @@ impl ObjectLabels {
     /// Returns whether an object may bear `label`.
     pub(super) fn may_be_borne(&self, label: u64) -> bool {
         self.reader.is_none() || self.filters.may_be_borne(label)
+    }
+
+    /// Returns whether purges by pattern may concern an object with these metadata and not one with
+    /// the former ones.
+    pub(super) fn may_match_others(&self, old: &[u8], new: &[u8]) -> bool {
+        self.reader.is_some() && old != new
     }
 
     /// Returns whether `new` metadata give the object of `key` a label that `old` metadata do not.

@@ -27,12 +27,22 @@ pub(crate) struct PurgesFull {
     pub(crate) merged: bool,
 }
 
+/// Replaced metadata in a cluster that may not be written yet.
+#[derive(Clone, Copy)]
+pub(super) struct Relabelled {
+    /// Digest of the object.
+    pub(super) digest: Digest,
+    /// Position of the metadata.
+    pub(super) position: u32,
+    /// True if they give the object a label; otherwise only a pattern may tell them from the
+    /// metadata before.
+    pub(super) has_new_label: bool,
+}
+
 /// The purge tables, and what must be known beside them.
 pub(super) struct PurgeState {
     pub(super) tables: PurgeTables,
-    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
-    /// the object, position of the metadata.
-    relabelled: Vec<(Digest, u32)>,
+    relabelled: Vec<Relabelled>,
     /// True if the table was reported as nearly full.
     reported_full: bool,
     reported_merges: u64,
@@ -115,13 +125,12 @@ impl PurgeState {
         full.then_some(PurgesFull { entries, max, merged: false })
     }
 
-    /// Remembers a metadata record in a cluster that gives the object of `digest` a label which the
-    /// metadata before did not. If it were lost in a crash, the object would fall back to metadata
-    /// that a purge of that label does not concern.
-    pub(super) fn note_relabelled(&mut self, digest: Digest, position: u32, space: &Space) {
-        self.relabelled.push((digest, position));
+    /// Remembers a metadata record in a cluster by which a purge may concern its object. If it were
+    /// lost in a crash, the object would fall back to metadata that the purge does not concern.
+    pub(super) fn note_relabelled(&mut self, relabelled: Relabelled, space: &Space) {
+        self.relabelled.push(relabelled);
         if self.relabelled.len() > RELABELLED && self.relabelled.len().is_power_of_two() {
-            self.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
+            self.relabelled.retain(|known| space.unwritten(known.position).is_some());
         }
     }
 
@@ -137,10 +146,17 @@ impl PurgeState {
         let mut purges = Purges::new(usize::MAX);
         for target in targets {
             let scope = Scope::of(*target, labels.digester());
+            if let Target::Pattern(text) = target {
+                purges.take_in_pattern(scope, text);
+            }
             purges.take_in(&Purge { scope, mode: Mode::Hard, sequence: 1, boundary: 0, at: 0 });
         }
+        let has_pattern = targets.iter().any(|target| matches!(target, Target::Pattern(_)));
         let mut concerned = Vec::new();
-        self.relabelled.retain(|(digest, position)| {
+        self.relabelled.retain(|Relabelled { digest, position, has_new_label }| {
+            if !has_new_label && !has_pattern {
+                return true;
+            }
             let Some(record) = space.unwritten(*position) else { return false };
             let named = labels.named(&record.key, &record.meta);
             let dies = purges.validity(labels.digester(), 0, &named) == Validity::Purged;

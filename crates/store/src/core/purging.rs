@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::base::digest::Digest;
 use crate::base::labels::{Mode, Target};
 use crate::base::now::Now;
-use crate::core::purge_state::PurgesFull;
+use crate::core::purge_state::{PurgesFull, Relabelled};
 use crate::core::sizing::purges_in;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -67,6 +67,10 @@ impl Core {
         let (sequence, boundary) = (self.sequence.assign(), self.placement.next_incarnation());
         for target in targets {
             let scope = Scope::of(*target, &self.digester);
+            if let Target::Pattern(text) = target {
+                let parts = self.purges.tables.take_in_pattern(scope, text);
+                parts.into_iter().for_each(|part| self.journal.note(Fact::Pattern(part)));
+            }
             let purge = Purge { scope, mode, sequence, boundary, at };
             let beginning = match target {
                 Target::Prefix(prefix) => self.digester.beginning(prefix),
@@ -113,8 +117,7 @@ impl Core {
         self.schedule.want_checkpoint();
         // If few entries were dropped, the next purge would find the table full again, so make more
         // space.
-        while self.purges.tables.len() > self.purges.tables.max() - self.purges.tables.max() / GAIN
-        {
+        while !self.purges.tables.has_room(GAIN) {
             let Some(purge) = self.purges.tables.merge_oldest() else { return };
             self.counters.purges_merged += 1;
             self.journal.note(Fact::Purged(purge));
@@ -171,12 +174,14 @@ impl Core {
         false
     }
 
-    /// Remembers the metadata at `position`, if they give `of` a label that the metadata before did
-    /// not.
+    /// Remembers the metadata at `position`, if purges may concern `of` by them that did not by the
+    /// metadata before.
     pub(super) fn note_labels(&mut self, of: &Object, meta: &Bytes, position: u32) {
-        let space = &self.placement.space;
-        if space.has_clusters() && self.labels.are_added(&of.key, &of.meta, meta) {
-            self.purges.note_relabelled(of.header.digest, position, space);
+        let (space, labels) = (&self.placement.space, &self.labels);
+        if space.has_clusters() && labels.may_match_others(&of.meta, meta) {
+            let has_new_label = labels.are_added(&of.key, &of.meta, meta);
+            let digest = of.header.digest;
+            self.purges.note_relabelled(Relabelled { digest, position, has_new_label }, space);
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::device_layout::BLOCK;
 use crate::format::pending_deletions::PendingDeletions;
+use crate::purge::patterns::PatternPart;
 use crate::purge::purges::Purge;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
@@ -49,10 +50,13 @@ pub(crate) enum Fact {
     Refreshed { position: u32, sequence: u64 },
     /// All objects that the purge covers were purged.
     Purged(Purge),
+    /// Part of the text of a pattern. The purge by it follows its last part.
+    Pattern(PatternPart),
 }
 
 impl Fact {
-    const LEN_MAX: usize = 1 + Purge::LEN;
+    /// Encoded length in bytes of the longest facts: a purge, and part of a pattern.
+    const LEN_MAX: usize = 1 + PatternPart::LEN;
 
     fn encode(&self, out: &mut Encoder<'_>) {
         match *self {
@@ -66,6 +70,10 @@ impl Fact {
             Fact::Refreshed { position, sequence } => out.u8(6).u32(position).u64(sequence),
             Fact::Purged(purge) => {
                 purge.encode(out.u8(7));
+                out
+            }
+            Fact::Pattern(part) => {
+                part.encode(out.u8(8));
                 out
             }
         };
@@ -82,6 +90,7 @@ impl Fact {
             5 => Fact::Released { position: from.u32()?, sequence: from.u64()? },
             6 => Fact::Refreshed { position: from.u32()?, sequence: from.u64()? },
             7 => Fact::Purged(Purge::decode(from)?),
+            8 => Fact::Pattern(PatternPart::decode(from)?),
             _ => return None,
         })
     }

@@ -8,33 +8,41 @@
 //! The table is bounded. An entry is dropped once no older record is left. If the table is still
 //! full, its oldest quarter is replaced by one purge of everything, as old as the youngest of them.
 //! This costs hits, but no purge is lost.
+//!
+//! A purge by pattern has its text beside it ([`Patterns`]), which counts as further entries.
 
 use std::collections::BTreeMap;
 
 use crate::base::digest::Digester;
-use crate::base::labels::{DOUBTED, Label, Mode, Target};
+use crate::base::labels::{DOUBTED, Label, Mode, PATTERN_MAX, Pattern, Target};
 use crate::base::wire::{Decoder, Encoder};
+use crate::purge::patterns::{PatternPart, Patterns};
 
 /// The target of an entry, as it is encoded in the journal and the checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
-    /// 0 is everything, 1 a label, and from 2 on a prefix of `code - 2` bytes.
+    /// 0 is everything, 1 a label, the greatest number a pattern, and from 2 on a prefix of
+    /// `code - 2` bytes.
     code: u32,
-    /// Digest of the label or of the prefix.
+    /// Digest of the label, the prefix or the pattern.
     digest: u64,
 }
 
 const EVERYTHING: Scope = Scope { code: 0, digest: 0 };
 const LABEL: u32 = 1;
 const PREFIX: u32 = 2;
+const PATTERN: u32 = u32::MAX;
 
 impl Scope {
-    /// Returns the scope of `target`. Prefixes are no longer than keys.
+    /// Returns the scope of `target`. Prefixes are no longer than keys. A pattern that is too long
+    /// stands for everything.
     pub(crate) fn of(target: Target<'_>, digester: &Digester) -> Scope {
         match target {
             Target::Everything => EVERYTHING,
             Target::Label(label) => Scope::of_label(label, digester),
             Target::Prefix(prefix) => Scope::of_prefix(prefix, digester),
+            Target::Pattern(pattern) if pattern.len() > PATTERN_MAX => EVERYTHING,
+            Target::Pattern(pattern) => Scope { code: PATTERN, digest: digester.pattern(pattern) },
         }
     }
 
@@ -43,7 +51,7 @@ impl Scope {
     }
 
     fn of_prefix(prefix: &[u8], digester: &Digester) -> Scope {
-        let len = u32::try_from(prefix.len()).unwrap_or(u32::MAX - PREFIX);
+        let len = u32::try_from(prefix.len()).unwrap_or(u32::MAX).min(PATTERN - PREFIX - 1);
         Scope { code: PREFIX + len, digest: digester.prefix(prefix) }
     }
 
@@ -52,8 +60,13 @@ impl Scope {
         (self.code == LABEL).then_some(self.digest)
     }
 
+    /// Returns the digest of the pattern, if the scope is one.
+    pub(crate) fn pattern(self) -> Option<u64> {
+        (self.code == PATTERN).then_some(self.digest)
+    }
+
     fn prefix_len(self) -> Option<u32> {
-        self.code.checked_sub(PREFIX)
+        self.code.checked_sub(PREFIX).filter(|_| self.code != PATTERN)
     }
 }
 
@@ -154,11 +167,16 @@ pub(crate) trait Labelled {
     fn labels(&self, see: &mut dyn FnMut(Label<'_>));
     /// Returns the text that prefixes are compared with.
     fn text(&self) -> Option<&[u8]>;
+    /// Reads the text of a pattern; `None` stands for every object.
+    fn read_pattern(&self, text: &[u8]) -> Option<Box<dyn Pattern>>;
+    fn is_matched_by(&self, pattern: &dyn Pattern) -> bool;
 }
 
 /// The table of purges in force. See the module documentation.
 pub(crate) struct Purges {
     entries: BTreeMap<Scope, Stamp>,
+    /// The patterns of the entries that are purges by pattern.
+    patterns: Patterns,
     /// Number of prefixes, by length.
     prefixes: BTreeMap<u32, u32>,
     newest: u64,
@@ -176,7 +194,8 @@ impl Purges {
     /// Returns an empty table for up to `max` entries, but at least one.
     pub(crate) fn new(max: usize) -> Purges {
         let (entries, prefixes) = (BTreeMap::new(), BTreeMap::new());
-        Purges { entries, prefixes, newest: 0, floor: 0, max: max.max(1) }
+        let patterns = Patterns::default();
+        Purges { entries, patterns, prefixes, newest: 0, floor: 0, max: max.max(1) }
     }
 
     /// Returns the sequence number of the newest purge. Younger objects need not be checked.
@@ -184,8 +203,9 @@ impl Purges {
         self.newest
     }
 
+    /// Returns the number of entries, the texts of patterns included.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.patterns.units()
     }
 
     /// Changes the maximum number of entries.
@@ -206,9 +226,29 @@ impl Purges {
             Stamp::default()
         });
         stamp.take_in(purge);
+        if let Some(digest) = purge.scope.pattern() {
+            self.patterns.raise(digest, purge.sequence);
+        }
         if let (true, Some(len)) = (new, purge.scope.prefix_len()) {
             *self.prefixes.entry(len).or_default() += 1;
         }
+    }
+
+    /// Adds the text of the pattern of `scope`, before the purge by it. Returns the parts to record
+    /// in the journal; none if the table has the text.
+    pub(crate) fn take_in_pattern(&mut self, scope: Scope, text: &[u8]) -> Vec<PatternPart> {
+        scope.pattern().map_or_else(Vec::new, |digest| self.patterns.take_in(digest, text))
+    }
+
+    /// Adds part of the text of a pattern, from the journal.
+    pub(crate) fn take_in_pattern_part(&mut self, part: &PatternPart) {
+        self.patterns.take_in_part(part);
+    }
+
+    /// Drops the patterns from the journal that no entry has.
+    pub(crate) fn forget_unused_patterns(&mut self) {
+        let entries = &self.entries;
+        self.patterns.retain(|digest| entries.contains_key(&Scope { code: PATTERN, digest }));
     }
 
     /// Sets the digest of a beginning that all objects matching the prefix of an entry have.
@@ -219,9 +259,12 @@ impl Purges {
     }
 
     fn forget(&mut self, mut gone: impl FnMut(&Scope, &Stamp) -> bool) {
-        let prefixes = &mut self.prefixes;
+        let (prefixes, patterns) = (&mut self.prefixes, &mut self.patterns);
         self.entries.retain(|scope, stamp| {
             let gone = gone(scope, stamp);
+            if let (true, Some(digest)) = (gone, scope.pattern()) {
+                patterns.remove(digest);
+            }
             if let (true, Some(len)) = (gone, scope.prefix_len())
                 && let Some(count) = prefixes.get_mut(&len)
             {
@@ -264,7 +307,12 @@ impl Purges {
 
     /// Returns whether there are more entries than the maximum.
     pub(crate) fn is_too_long(&self) -> bool {
-        self.entries.len() > self.max
+        self.len() > self.max || self.patterns.are_too_many()
+    }
+
+    /// Returns whether more than one in `share` entries are free.
+    pub(crate) fn has_room(&self, share: usize) -> bool {
+        self.len() <= self.max - self.max / share && self.patterns.have_room(share)
     }
 
     /// Returns the maximum number of entries.
@@ -272,21 +320,20 @@ impl Purges {
         self.max
     }
 
-    /// Returns a purge of everything that replaces the oldest quarter, for the caller to add and
-    /// record; `None` if the table has fewer than two entries.
+    /// Returns a purge of everything that replaces the oldest quarter of the entries, or of those
+    /// by pattern if these are too many, for the caller to add and record; `None` if that would
+    /// drop none.
     pub(crate) fn merged(&self) -> Option<Purge> {
-        if self.entries.len() < 2 {
+        let of_patterns = self.patterns.are_too_many();
+        let of_kind = |scope: &Scope| !of_patterns || scope.pattern().is_some();
+        let entries = self.entries.iter().filter(|(scope, _)| of_kind(scope));
+        let mut ages: Vec<(u64, u64)> =
+            entries.map(|(_, stamp)| (stamp.newest(), stamp.boundary)).collect();
+        if self.len() < 2 || ages.is_empty() {
             return None;
         }
-        let mut ages: Vec<(u64, u64)> =
-            self.entries.values().map(|stamp| (stamp.newest(), stamp.boundary)).collect();
-        let last = self
-            .entries
-            .len()
-            .saturating_sub(self.max)
-            .max(self.max / 4)
-            .max(1)
-            .min(ages.len() - 1);
+        let quarter = if of_patterns { ages.len() } else { self.max } / 4;
+        let last = ages.len().saturating_sub(self.max).max(quarter).max(1).min(ages.len() - 1);
         let (_, &mut (sequence, boundary), _) = ages.select_nth_unstable(last);
         Some(Purge { scope: EVERYTHING, mode: Mode::Hard, sequence, boundary, at: 0 })
     }
@@ -308,14 +355,17 @@ impl Purges {
         object.labels(&mut |label| {
             validity = validity.with(self.stands(Scope::of_label(label, digester), since));
         });
-        if self.prefixes.is_empty() {
-            return validity;
+        if !self.prefixes.is_empty() {
+            let text = object.text().unwrap_or_default();
+            for prefix in self.prefixes.keys().map_while(|len| text.get(..*len as usize)) {
+                let scope = Scope::of_prefix(prefix, digester);
+                validity = validity.with(self.stands(scope, since));
+            }
         }
-        let text = object.text().unwrap_or_default();
-        let prefixes = self.prefixes.keys().map_while(|len| text.get(..*len as usize));
-        prefixes.fold(validity, |validity, prefix| {
-            validity.with(self.stands(Scope::of_prefix(prefix, digester), since))
-        })
+        for digest in self.patterns.concerning(digester, since, object) {
+            validity = validity.with(self.stands(Scope { code: PATTERN, digest }, since));
+        }
+        validity
     }
 
     fn stands(&self, scope: Scope, since: u64) -> Validity {
@@ -330,20 +380,28 @@ impl Purges {
         for (scope, stamp) in &self.entries {
             out.u32(scope.code).u64(scope.digest).u64(stamp.hard).u64(stamp.soft);
             out.u32(stamp.soft_at).u64(stamp.boundary);
+            if let Some(digest) = scope.pattern() {
+                self.patterns.encode(digest, out);
+            }
         }
     }
 
-    /// Reads `count` entries. Returns `None` if they are cut short or [`Purges::encode`] did not
+    /// Reads `count` entries, the texts of patterns included. Returns `None` if they are cut short or [`Purges::encode`] did not
     /// write them.
     pub(crate) fn decode(from: &mut Decoder<'_>, count: usize) -> Option<Purges> {
         let mut purges = Purges::new(usize::MAX);
-        for _ in 0..count {
+        let mut units = 0..count;
+        while units.next().is_some() {
             let scope = Scope { code: from.u32()?, digest: from.u64()? };
             let (hard, soft) = (from.u64()?, from.u64()?);
             let (soft_at, boundary) = (from.u32()?, from.u64()?);
             let stamp = Stamp { hard, soft, soft_at, boundary, beginning: 0 };
             if purges.entries.insert(scope, stamp).is_some() {
                 return None;
+            }
+            if let Some(digest) = scope.pattern() {
+                let units_of_text = purges.patterns.decode(digest, stamp.newest(), from)?;
+                (0..units_of_text).try_for_each(|_| units.next().map(drop))?;
             }
             if let Some(len) = scope.prefix_len() {
                 *purges.prefixes.entry(len).or_default() += 1;

@@ -8,6 +8,7 @@
 use crate::base::digest::Digester;
 use crate::base::labels::Mode;
 use crate::base::wire::Encoder;
+use crate::purge::patterns::PatternPart;
 use crate::purge::purges::{Labelled, Purge, Purges, Scope, Validity};
 
 /// Purges of labels, prefixes and everything. See the module documentation.
@@ -52,6 +53,11 @@ impl PurgeTables {
         self.in_force.is_too_long()
     }
 
+    /// Returns whether more than one in `share` entries are free.
+    pub(crate) fn has_room(&self, share: usize) -> bool {
+        self.in_force.has_room(share)
+    }
+
     pub(crate) fn take_in(&mut self, purge: &Purge) {
         self.in_force.take_in(purge);
     }
@@ -59,6 +65,12 @@ impl PurgeTables {
     /// Sets the digest of a beginning that all objects matching the prefix of an entry have.
     pub(crate) fn note_beginning(&mut self, scope: Scope, beginning: u64) {
         self.in_force.note_beginning(scope, beginning);
+    }
+
+    /// Adds the text of the pattern of `scope`, before the purge by it. Returns the parts to record
+    /// in the journal.
+    pub(crate) fn take_in_pattern(&mut self, scope: Scope, text: &[u8]) -> Vec<PatternPart> {
+        self.in_force.take_in_pattern(scope, text)
     }
 
     /// Adds a purge of a scope that no stored object bears. An object being fetched may bear it.

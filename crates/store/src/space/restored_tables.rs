@@ -59,12 +59,14 @@ pub(crate) fn restore_tables(
             for fact in facts {
                 match fact {
                     Fact::Purged(purge) => purges.take_in(&purge),
+                    Fact::Pattern(part) => purges.take_in_pattern_part(&part),
                     fact => space.apply(fact, areas, &mut removed, now)?,
                 }
             }
             next_block
         }
     };
+    purges.forget_unused_patterns();
     if let SpaceTables::Clusters(clusters) = &mut space {
         clusters.recovered();
     }

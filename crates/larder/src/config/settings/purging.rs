@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proxy::rules::purge_dialect::{FIELDS, METHODS, PurgeField, PurgeMethod};
 use purge_stream::StreamAddress;
 
 use super::common::{MANY, Setting};
@@ -20,6 +21,21 @@ const STREAM: Kind = Kind::Checked(&Checked {
     expected: "nats://HOST:PORT/STREAM or tls://HOST:PORT/STREAM, without a password",
     value_name: "ADDRESS",
     example: "tls://nats.example:4222/purges",
+});
+
+const METHOD: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<PurgeMethod>,
+    expected: "a method that no RFC defines, alone or with =purge, =ban, =url, =tags or =everything",
+    value_name: "METHOD",
+    example: "BAN=ban",
+});
+
+const FIELD: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<PurgeField>,
+    expected: "a field with =soft, =method, =host, =url-regex, =host-regex, =regex:FIELD, \
+               =tags-regex:FIELD, =tags:FIELD or =soft-tags:FIELD",
+    value_name: "FIELD",
+    example: "x-ban-url=url-regex",
 });
 
 /// The table `[purge]`.
@@ -41,12 +57,29 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Request field that carries the secret of PURGE.
     "purge.secret-field", Kind::Header, ["x-purge-secret"], live -> purge_secret_field;
 
+    /// Methods that purge for clients that may, each with what it purges: METHOD=url, =tags,
+    /// =everything, =purge (what the fields name, else the URL), or =ban (the same, with the URL as
+    /// a regular expression). METHOD alone is =purge.
+    "purge.methods", Kind::List(&METHOD), [], defaults(&METHODS), live
+        -> purging.dialect.methods;
+
+    /// Request fields of a purge besides those with tags, each with its meaning: FIELD=soft (any
+    /// value but 0), =method (default, exact, regex or ban-regex: how to read the URL), =host (of
+    /// the URL), =url-regex and =host-regex (regular expressions for path with query, and host),
+    /// =regex:FIELD (one for a response field), =tags-regex:FIELD (the same, and .* is everything),
+    /// =tags:FIELD (tags, written as in that response field), =soft-tags:FIELD. Other fields that
+    /// seem to select something are refused.
+    "purge.fields", Kind::List(&FIELD), [], defaults(&FIELDS), live
+        -> purging.dialect.fields;
+
     /// Fields of responses, and of PURGE, with tags separated by spaces.
-    "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey"] -> purging.tags.spaced;
+    "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey", "cache-tags",
+        "purge-cache-tags"] -> purging.tags.spaced;
 
     /// Fields of responses, and of PURGE, with tags separated by commas. X-Magento-Tags is one of
     /// them even where `purge.tag-fields` names it.
-    "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag"] -> purging.tags.listed;
+    "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag", "x-cache-tags", "x-magento-tags"]
+        -> purging.tags.listed;
 
     /// Shows the tag fields to clients. "auto" removes them on a reverse proxy and keeps them on
     /// a forward proxy.

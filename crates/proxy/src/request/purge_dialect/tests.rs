@@ -4,6 +4,10 @@ use http::{HeaderName, HeaderValue};
 
 use super::*;
 
+fn purging() -> Purging {
+    Purging { tags: fields(), ..Purging::default() }
+}
+
 fn fields() -> TagFields {
     let names =
         |names: &[&'static str]| names.iter().map(|name| HeaderName::from_static(name)).collect();
@@ -24,7 +28,7 @@ fn asked(method: &str, path: &str, lines: &[&str]) -> Result<Purge, String> {
     let method = Method::from_bytes(method.as_bytes()).expect("a method");
     let url = Url::new("http", "a.example", path).expect("a path");
     let secret = HeaderName::from_static("x-purge-secret");
-    read(&method, &url, (&headers, Some(&secret)), &fields())
+    read(&method, &url, (&headers, Some(&secret)), &purging())
 }
 
 /// Returns the scope in short form.
@@ -36,6 +40,7 @@ fn scope(method: &str, path: &str, lines: &[&str]) -> String {
                 Scope::Prefix(url) => format!("prefix {url}"),
                 Scope::Host(host) => format!("host {host}"),
                 Scope::Tags(tags) => format!("tags {}", tags.join(" ")),
+                Scope::Ban(ban) => format!("ban {}", String::from_utf8_lossy(&ban.text())),
                 Scope::Everything => "everything".to_owned(),
             };
             if soft { format!("{text}, soft") } else { text }
@@ -93,6 +98,8 @@ fn exact_purges_are_understood() {
         ("BAN", "/news/.*", &[], format!("prefix http://{a}/news/")),
         ("URIBAN", "/x", &[], format!("url http://{a}/x")),
         ("FULLBAN", "/", &[], "everything".into()),
+        ("XCGFULLBAN", "/", &[], "everything".into()),
+        ("PURGE", "/x", &["X-VC-Purge-Host: b.example"], "url http://b.example/x".into()),
         ("PURGEALL", "/", &[], "everything".into()),
         // Fields that select nothing.
         (
@@ -117,13 +124,66 @@ fn exact_purges_are_understood() {
 }
 
 #[test]
+fn other_regular_expressions_are_bans() {
+    let at = |regex: &str| format!(r#"ban {{"regex":"{regex}","hosts":["a.example"]}}"#);
+    for (method, path, lines, expected) in [
+        ("PURGE", "/b/.*\\.html", &["X-Purge-Method: regex"][..], at("/b/.*\\\\.html")),
+        ("PURGE", "/a.b/.*", &["X-Purge-Method: regex"], at("/a.b/.*")),
+        ("PURGE", "/a", &["X-Purge-Method: regex"], at("/a")),
+        (
+            "PURGE",
+            "/a",
+            &["X-Purge-Method: ban-regex", "X-Ban-Regex: ^/a($|/$|\\?.*|/\\?.*)"],
+            at("^/a($|/$|\\\\?.*|/\\\\?.*)"),
+        ),
+        (
+            "PURGE",
+            "/x.y",
+            &["X-VC-Purge-Method: regex", "X-VC-Purge-Host: b.example"],
+            r#"ban {"regex":"/x.y","hosts":["b.example"]}"#.into(),
+        ),
+        ("BAN", "/.*projects.*", &[], at("/.*projects.*")),
+        ("BAN", "/x", &["X-Url: /news"], at("/news")),
+        ("BAN", "/", &["X-Url: /n/.*", "X-Host: .*"], r#"ban {"regex":"/n/.*"}"#.into()),
+        (
+            "BAN",
+            "/",
+            &["X-Url: .*", "X-Host: b.example"],
+            r#"ban {"host-regex":"b.example"}"#.into(),
+        ),
+        (
+            "BAN",
+            "/",
+            &["X-Url: .*", "X-Host: .*", "X-Content-Type: image/.*", "X-Site: .*"],
+            r#"ban {"fields":{"content-type":"image/.*"}}"#.into(),
+        ),
+        (
+            "BAN",
+            "/",
+            &["Cache-Tags: node:[0-9]+", "Soft-Purge: 1"],
+            r#"ban {"fields":{"cache-tags":"node:[0-9]+"}}, soft"#.into(),
+        ),
+        (
+            "PURGE",
+            "/",
+            &["X-Magento-Tags-Pattern: cat_p_"],
+            r#"ban {"fields":{"x-magento-tags":"cat_p_"}}"#.into(),
+        ),
+        ("PURGE", "/", &["X-Pool: ^a$"], r#"ban {"fields":{"x-pool":"^a$"}}"#.into()),
+    ] {
+        assert_eq!(scope(method, path, lines), expected, "{method} {path} {lines:?}");
+    }
+}
+
+#[test]
 fn other_purges_are_refused_with_the_reason() {
     for (method, path, lines, names) in [
-        ("PURGE", "/b/.*\\.html", &["X-Purge-Method: regex"][..], "/b/.*\\.html"),
-        ("PURGE", "/b/.*\\.html", &[], "pattern"),
+        ("PURGE", "/b/.*\\.html", &[][..], "pattern"),
+        ("PURGE", "/a(b/.*", &["X-Purge-Method: regex"], "unclosed group"),
+        ("BAN", "/", &["X-Url: (a)\\1"], "backreferences"),
+        ("BAN", "/", &["X-Url: ((a{1,999}){1,999}){1,999}"], "size"),
+        ("PURGE", "/", &["X-VC-Purge-Host: a b"], "x-vc-purge-host"),
         ("PURGE", "/b/*.html", &[], "pattern"),
-        ("PURGE", "/a.b/.*", &["X-Purge-Method: regex"], "\\."),
-        ("PURGE", "/a", &["X-Purge-Method: regex"], "regular expression"),
         ("PURGE", "/a", &["X-Purge-Method: wildcard"], "x-purge-method"),
         ("PURGE", "/", &["X-Purge-Method: regex", "xkey: a"], "more than one"),
         ("PURGE", "/", &["X-Purge-Method: regex", "X-Purge-Method: exact"], "twice"),
@@ -132,10 +192,7 @@ fn other_purges_are_refused_with_the_reason() {
         ("PURGE", "/", &["X-Drupal-Cache-Tags: a"], "purge.tag-fields"),
         ("PURGE", "/", &["Edge-Cache-Tag: a"], "purge.tag-fields"),
         ("PURGE", "/", &["X-Tags: a"], "x-tags"),
-        ("PURGE", "/", &["X-Pool: a"], "x-pool"),
         ("PURGE", "/", &["X-Magento-Tags-Pattern: (^|,)a(,|$)", "X-Pool: b"], "x-pool"),
-        ("PURGE", "/", &["X-Magento-Tags-Pattern: ((^|,)cat_p_.*)"], "cat_p_.*"),
-        ("PURGE", "/", &["X-Magento-Tags-Pattern: cat_p_"], "cat_p_"),
         ("PURGE", "/", &["X_Purge_Method: regex"], "x_purge_method"),
         ("PURGE", "/", &["X-Magento-Tags-Pattern: (^|,)a(,|$)", "xkey: b"], "more than one"),
         ("PURGE", "/", &["X-Host: a"], "x-host"),
@@ -146,10 +203,6 @@ fn other_purges_are_refused_with_the_reason() {
         ("PURGE", "/", &["xkey: cat.*"], "cat.*"),
         ("PURGE", "/", &["xkey:  "], "a tag is empty"),
         ("BAN", "/", &[], "BAN of a plain URL"),
-        ("BAN", "/x", &["X-Url: /news"], "/news"),
-        ("BAN", "/", &["X-Url: /news/.*", "X-Host: .*"], "any host"),
-        ("BAN", "/", &["X-Url: .*", "X-Host: b.example"], "b.example"),
-        ("BAN", "/", &["X-Url: .*", "X-Content-Type: image/.*"], "x-content-type"),
         ("BAN", "/", &["xkey: a", "X-Url: /x/.*"], "more than one"),
         ("URIBAN", "/x", &["xkey: a"], "more than one"),
         ("FULLBAN", "/", &["xkey: a"], "more than one"),
@@ -166,8 +219,16 @@ fn other_purges_are_refused_with_the_reason() {
     headers.insert("x-magento-tags-pattern", HeaderValue::from_static("((^|,)a(,|$))"));
     let url = Url::parse("http://a.example/").expect("a URL");
     let method = Method::from_bytes(b"PURGE").expect("a method");
-    let why = read(&method, &url, (&headers, None), &none).expect_err("no such tags");
-    assert!(why.contains("x-magento-tags") && why.contains("purge.tag-lists"), "{why}");
+    let none = Purging { tags: none, ..Purging::default() };
+    let read = read(&method, &url, (&headers, None), &none).expect("a ban");
+    let text = r#"{"fields":{"x-magento-tags":"((^|,)a(,|$))"},"soft":false}"#;
+    assert_eq!(serde_json::Value::Object(read.words()).to_string(), text, "no such tags");
+    headers.insert("xkey-purge", HeaderValue::from_static("a"));
+    let why = super::read(&method, &url, (&headers, None), &none).expect_err("no such tags");
+    assert!(
+        why.contains("answers have no tags of xkey") && why.contains("purge.tag-lists"),
+        "{why}"
+    );
 }
 
 #[test]
@@ -184,6 +245,6 @@ fn purge_methods_of_other_caches_are_known() {
         ("REPORT", false),
     ] {
         let method = Method::from_bytes(name.as_bytes()).expect("a method");
-        assert_eq!(is_purge(&method), is, "{name}");
+        assert_eq!(is_purge(&PurgeDialect::default(), &method), is, "{name}");
     }
 }

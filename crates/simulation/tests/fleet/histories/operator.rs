@@ -37,7 +37,8 @@ fn scope(object: u32, random: &mut Rng) -> (String, Vec<u32>) {
     let (group, _) = path.rsplit_once('/').unwrap();
     let same = |other: u32, part: fn(u32) -> String| part(other) == part(object);
     let (what, is_meant): (String, Box<dyn Fn(u32) -> bool>) = match random.u8(..12) {
-        0..5 => (format!("url=http://{host}{path}"), Box::new(|other| other == object)),
+        0..4 => (format!("url=http://{host}{path}"), Box::new(|other| other == object)),
+        4 => (format!("host={host}&regex=%5E{path}$"), Box::new(|other| other == object)),
         5 | 6 => {
             let of = |other| {
                 let (host, path, _) = Truth::names(other);

@@ -75,6 +75,7 @@ fn encode_purge(purge: &Purge, bytes: &mut Vec<u8>) {
         PurgedTarget::Prefix(prefix) => (2, 0, None, &prefix[..]),
         PurgedTarget::Key(key) => (3, 0, Some(key.locality()), &key.as_bytes()[..]),
         PurgedTarget::Name(name) => (5, 0, None, &name[..]),
+        PurgedTarget::Pattern(pattern) => (8, 0, None, &pattern[..]),
     };
     let mut out = Encoder(bytes);
     out.u8(kind).u8(u8::from(*mode == Mode::Soft)).u8(label).u64(*at).u32(name.len() as u32);
@@ -114,6 +115,7 @@ fn decode_purge(from: &mut Decoder<'_>) -> Option<Purge> {
         (3, Some(locality)) => PurgedTarget::Key(Key::new(name, locality)?),
         (4, _) => return Some(None),
         (5, _) => PurgedTarget::Name(name),
+        (8, _) => PurgedTarget::Pattern(name),
         _ => return None,
     };
     let mode = if soft == 0 { Mode::Hard } else { Mode::Soft };

@@ -19,10 +19,11 @@ fn secret() -> Secret {
 fn any_purge(random: &mut fastrand::Rng, number: u64) -> LoggedPurge {
     let len = if random.u8(..30) == 0 { random.usize(3_000..5_000) } else { random.usize(..200) };
     let name = Bytes::from(vec![b'a' + (number % 26) as u8; len]);
-    let target = match random.u8(..4) {
+    let target = match random.u8(..5) {
         0 => PurgedTarget::Everything,
         1 => PurgedTarget::Label { kind: random.u8(..), name },
         2 => PurgedTarget::Prefix(name),
+        3 => PurgedTarget::Pattern(name),
         _ => {
             let locality = Locality { site: random.u64(..), group: random.u64(..) };
             PurgedTarget::Key(Key::new(name, locality).unwrap())
