@@ -31,7 +31,6 @@ pub(crate) struct Refusal {
 }
 
 /// What is known about the admission of a request without waiting.
-#[expect(clippy::large_enum_variant, reason = "a refusal is moved once")]
 pub(crate) enum Admission {
     Admitted,
     /// Its turn comes later, or its password must be checked ([`admit`]).
