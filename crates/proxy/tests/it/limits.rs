@@ -79,7 +79,7 @@ fn a_slow_response_slows_no_other_one() {
     });
     let mut slow = rig.client();
     slow.send("GET /a HTTP/1.1\r\nHost: a.example\r\nX-Slow: 1\r\n\r\n");
-    assert_eq!(slow.head().status, 200);
+    assert_eq!(slow.head().status().unwrap(), 200);
     for outcome in ["HIT", "HIT"] {
         let reply = rig.client().get("http://a.example/a");
         assert_eq!((reply.status, reply.body.len()), (200, body.len()));
