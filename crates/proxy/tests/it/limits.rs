@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 
-use http::Request;
+use http::{Request, StatusCode};
 use proxy::options::Options;
 use proxy::rules::limits::{Limit, LimitTerms};
 use proxy::rules::request_rules::{Actions, Condition, Rule, Rules};
@@ -31,19 +31,22 @@ fn permits_end_with_a_request_however_it_ends() {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.clone();
     let origin = Origin::scripted(move |request, stream| {
-        if request.path == "/held" {
+        if request.path.starts_with("/held") {
             drop(gate.lock());
         }
         let _ = stream.write_all(ok("Cache-Control: no-store\r\n", "x").as_bytes());
         Then::Stay
     });
     let rig = Rig::h2c_with(origin.address(), |options| {
-        limit(options, "", LimitTerms { concurrent: Some(2), ..LimitTerms::default() });
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        limit(options, "", LimitTerms { concurrent: Some(2), status, ..LimitTerms::default() });
     });
     let held = closed.lock().unwrap();
-    let text = "GET /held HTTP/1.1\r\nHost: a.example\r\n\r\n";
+    let text = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let mut clients = [rig.client(), rig.client()];
-    clients.iter_mut().for_each(|client| _ = client.send(text));
+    for (client, path) in clients.iter_mut().zip(["/held/1", "/held/2"]) {
+        client.send(text(path));
+    }
     wait_until("both requests are asked", || origin.requests().len() == 2);
     let status = || rig.client().get("http://a.example/other").status;
     let refused = rig.client().get("http://a.example/other");
@@ -52,7 +55,7 @@ fn permits_end_with_a_request_however_it_ends() {
     first.reset();
     wait_until("a permit of a reset connection is free", || status() == 200);
     on_connection(rig.address, async |mut sender| {
-        let request = || Request::get("http://a.example/held").body(()).unwrap();
+        let request = || Request::get("http://a.example/held/3").body(()).unwrap();
         let (response, stream) = sender.send_request(request(), true).unwrap();
         let other = async || {
             let request = Request::get("http://a.example/other").body(()).unwrap();
