@@ -324,20 +324,9 @@ async fn later(
     }
     let rest = match rest {
         Rest::Permission | Rest::Admission => {
-            transaction = match answer_here(context, transaction, &body, false) {
-                Step::Answer(response) => return response,
-                Step::Continue(transaction) => transaction,
-                Step::Admission(transaction, actions) => {
-                    if let Err(refusal) = Box::pin(admission::admit(context, &actions)).await {
-                        return refusal::refuse(transaction, refusal);
-                    }
-                    match answer_here(context, transaction, &body, true) {
-                        Step::Answer(response) => return response,
-                        Step::Continue(transaction) | Step::Admission(transaction, _) => {
-                            transaction
-                        }
-                    }
-                }
+            transaction = match answer_admitted(context, transaction, &body).await {
+                Ok(response) => return response,
+                Err(transaction) => transaction,
             };
             context
                 .client
@@ -455,6 +444,26 @@ fn answer_here(
         return Step::Answer(max_forwards_reached(transaction, &context.head));
     }
     Step::Continue(transaction)
+}
+
+/// Answers a request that needs neither cache nor origin, once its rule has admitted it.
+async fn answer_admitted(
+    context: &RequestContext,
+    transaction: Transaction,
+    body: &RequestBody,
+) -> Result<ClientResponse, Transaction> {
+    let (transaction, actions) = match answer_here(context, transaction, body, false) {
+        Step::Answer(response) => return Ok(response),
+        Step::Continue(transaction) => return Err(transaction),
+        Step::Admission(transaction, actions) => (transaction, actions),
+    };
+    if let Err(refusal) = Box::pin(admission::admit(context, &actions)).await {
+        return Ok(refusal::refuse(transaction, refusal));
+    }
+    match answer_here(context, transaction, body, true) {
+        Step::Answer(response) => Ok(response),
+        Step::Continue(transaction) | Step::Admission(transaction, _) => Err(transaction),
+    }
 }
 
 /// Returns the facts that determine a request's route.

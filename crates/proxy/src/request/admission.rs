@@ -30,8 +30,7 @@ pub(crate) struct Refusal {
     pub field: (HeaderName, HeaderValue),
 }
 
-/// What is known about the admission of a request without waiting.
-#[expect(clippy::large_enum_variant, reason = "a refusal is moved once")]
+/// Admission of a request, as far as it is known without waiting.
 pub(crate) enum Admission {
     Admitted,
     /// Its turn comes later, or its password must be checked ([`admit`]).

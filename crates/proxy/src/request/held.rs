@@ -1,4 +1,4 @@
-//! What a request holds until its response has been sent: permits, and its share of a bandwidth.
+//! Permits and shares of bandwidth that a request holds until its response has been sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -10,13 +10,13 @@ use tokio::time::{Sleep, sleep};
 
 use crate::message::cut_short::Truncated;
 use crate::request::held::Pacer;
-use crate::response::response_body::BodySource;
 
 /// Result of polling a source.
 pub(crate) type NextFrame = Option<Result<Frame<Bytes>, Truncated>>;
 
-pub(crate) struct PacedBody {
-    pub source: BodySource,
+/// A source of frames, read at a limited bandwidth.
+pub(crate) struct PacedBody<S> {
+    pub source: S,
     pacer: Pacer,
     /// Bytes of the source that are not sent yet.
     pub bytes: Bytes,
@@ -25,8 +25,8 @@ pub(crate) struct PacedBody {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl PacedBody {
-    pub fn new(source: BodySource, pacer: Pacer) -> PacedBody {
+impl<S> PacedBody<S> {
+    pub fn new(source: S, pacer: Pacer) -> PacedBody<S> {
         PacedBody { source, pacer, bytes: Bytes::new(), granted: 0, timer: None }
     }
 
@@ -34,7 +34,7 @@ impl PacedBody {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        poll_source: impl FnOnce(&mut BodySource, &mut Context<'_>) -> Poll<NextFrame>,
+        poll_source: impl FnOnce(&mut S, &mut Context<'_>) -> Poll<NextFrame>,
     ) -> Poll<NextFrame> {
         if self.bytes.is_empty() {
             match ready!(poll_source(&mut self.source, cx)) {

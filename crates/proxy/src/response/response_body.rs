@@ -49,7 +49,7 @@ pub(crate) enum BodySource {
     /// An object that is stored in parts, or a range of one.
     Parts(Box<PartsBody>),
     /// Another source, at a limited bandwidth.
-    Paced(Box<PacedBody>),
+    Paced(Box<PacedBody<BodySource>>),
 }
 
 impl BodySource {
@@ -119,7 +119,7 @@ impl BodySource {
     }
 }
 
-/// What few responses have.
+/// Parts of a body that few responses have.
 #[derive(Default)]
 struct Extra {
     /// The tunnel that opens after this response.
@@ -135,7 +135,7 @@ pub(crate) struct ResponseBody {
     transaction: Option<Transaction>,
     /// Keeps the store open for the source.
     _lease: Option<Lease>,
-    /// What few responses have.
+    /// Parts that few responses have.
     extra: Option<Box<Extra>>,
     /// The response's fields, if they are sent in their stored form.
     stored_fields: Option<StoredFields>,

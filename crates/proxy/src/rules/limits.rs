@@ -33,18 +33,18 @@ const FUTURE_MAX: u64 = 365 * 24 * 3600 * SECOND;
 /// A limit of one rule, with its counters.
 #[derive(Clone, Debug, Default)]
 pub struct Limit {
-    /// What it permits.
+    /// The terms that it enforces.
     pub terms: LimitTerms,
     /// Shared with the limit that a reload replaces.
     state: OnceLock<Arc<LimitState>>,
 }
 
-/// What a limit permits.
+/// Terms of a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LimitTerms {
     /// Name of the rule.
     pub rule: String,
-    /// What requests are counted by.
+    /// The key that requests are counted by.
     pub by: LimitKey,
     /// Requests in a time.
     pub rate: Option<Rate>,
@@ -64,7 +64,7 @@ pub struct LimitTerms {
     pub is_dry_run: bool,
 }
 
-/// What a limit counts by.
+/// Key of a limit: requests with the same value share its counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LimitKey {
     /// The client's address; of IPv6 the /64 network.

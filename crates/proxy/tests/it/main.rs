@@ -16,6 +16,7 @@ mod forwarding;
 mod http2;
 mod http2_clients;
 mod http2_origin;
+mod limits;
 mod logins;
 mod memory_hits;
 mod mutations;

@@ -289,7 +289,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "limit-bandwidth-after", Kind::Size(0, 1 << 50), ["0"], live, example(r#""10M""#)
         -> actions.guards.bandwidth_after;
 
-    /// What the limits count by: "client" (the address, of IPv6 the /64 network; behind a proxy in
+    /// Key that limits count by: "client" (the address, of IPv6 the /64 network; behind a proxy in
     /// `forwarded.trust`, the client that it names), "site", "rule" (all requests together),
     /// "header.NAME" (a request without it counts for its client), or "request" (each response by
     /// itself, only for `limit-bandwidth`).
