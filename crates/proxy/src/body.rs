@@ -7,4 +7,3 @@ pub(crate) mod peer_body;
 pub(crate) mod relayed_body;
 pub(crate) mod resume;
 pub(crate) mod stored_body;
-pub(crate) mod substituted_body;

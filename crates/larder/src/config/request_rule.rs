@@ -16,7 +16,7 @@ use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::rule_actions::RuleActions;
 use crate::config::rule_condition::{RuleCondition, Wrong, parse_all};
-use crate::config::rule_response::RuleResponse;
+use crate::config::rule_response::{RuleResponse, edits};
 use crate::config::rule_substitute::RuleSubstitution;
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
@@ -234,11 +234,4 @@ fn patterns(texts: &[String]) -> Vec<Pattern> {
 /// Returns the patterns of what is kept, as a list of lists: none if everything is.
 fn kept(texts: &[String]) -> Vec<Vec<Pattern>> {
     if texts == ["*"] { Vec::new() } else { vec![patterns(texts)] }
-}
-
-/// Returns the edits of the key `set` and of the corresponding key for removals.
-pub fn edits(set: &'static str, fields: &[String], names: &[String]) -> Result<Edits, Wrong> {
-    let remove = if set == "request-set" { "request-remove" } else { "answer-remove" };
-    Edits::new(&[], names).map_err(|why| (remove, why))?;
-    Edits::new(fields, names).map_err(|why| (set, why))
 }

@@ -1,14 +1,14 @@
-//! An entry of a rule's `responses`: conditions on the origin server's response, and what happens to
-//! responses that meet them. Its keys, and their translation for the proxy.
+//! An entry of the `responses` of a rule: conditions on the response of the origin server, and the
+//! settings for responses that meet them. Its keys, and their translation for the proxy.
 
 use std::sync::Arc;
 
 use http::HeaderName;
+use proxy::message::header_edits::Edits;
 use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules::{HeaderTest, ResponseRule, ResponseRules, ResponseTests};
 use semantics::{Pattern, Seconds, StatusPattern};
 
-use crate::config::request_rule::edits;
 use crate::config::rule_condition::{Wrong, parse_all};
 use crate::config::status_times;
 
@@ -117,4 +117,11 @@ impl Tests {
             headers: parse_all::<HeaderTest>(headers, &self.headers)?,
         })
     }
+}
+
+/// Returns the edits of the key `set` and of the corresponding key for removals.
+pub fn edits(set: &'static str, fields: &[String], names: &[String]) -> Result<Edits, Wrong> {
+    let remove = if set == "request-set" { "request-remove" } else { "answer-remove" };
+    Edits::new(&[], names).map_err(|why| (remove, why))?;
+    Edits::new(fields, names).map_err(|why| (set, why))
 }

@@ -62,7 +62,6 @@ fn a_request_is_explained() {
         default-ttl = '1h'
         answer-set = ['X-Edited: yes']
         max-ttl = '50s'
-        responses = [{ larger-than = '1G', store = false }, { types = ['image/*'], ttl = '9s' }]
     ";
     let larder = Setup::reverse(&format!("http://{}", origin.address())).config(rules).start();
     let base = format!("http://{}", larder.address());
@@ -96,16 +95,10 @@ fn a_request_is_explained() {
     assert_eq!(asked["answer"], told, "{asked}");
     let given = format!("url={page}&answer=Cache-Control:private&status=404");
     let given = explain(&larder, &given);
-    assert_eq!(
-        (&given["answer"]["stored"], &given["answer"]["why"]),
-        (&json!(false), &json!("private"))
-    );
+    let answer = &given["answer"];
+    assert_eq!((&answer["stored"], &answer["why"]), (&json!(false), &json!("private")));
     let not_applied = "default-ttl and the edits do not apply to 404";
     assert_eq!(given["answer"]["not_applied"], not_applied, "{given}");
-
-    let image = explain(&larder, &format!("url={page}&answer=Content-Type:image/png"));
-    let answer = &image["answer"];
-    assert_eq!((&answer["responses"], &answer["lifetime"]), (&json!([2]), &json!(9)), "{image}");
 
     let (status, said) = in_lines(&larder, &format!("{base}{target}"));
     assert!(status.success(), "{said}");
@@ -139,4 +132,23 @@ fn a_body_that_turns_out_too_large_is_not_stored() {
         }
         assert_eq!(origin.fetches(target), fetches, "{target}");
     }
+}
+
+#[test]
+fn entries_for_responses_are_explained() {
+    let rule = "
+        [[rule]]
+        name = 'pages'
+        [[rule.responses]]
+        larger-than = '1G'
+        store = false
+        [[rule.responses]]
+        types = ['image/*']
+        ttl = '9s'
+    ";
+    let larder = Setup::forward().config(rule).start();
+    let said = explain(&larder, "url=http://a.test/&answer=Content-Type:image/png");
+    let answer = &said["answer"];
+    assert_eq!((&answer["responses"], &answer["lifetime"]), (&json!([2]), &json!(9)), "{said}");
+    assert_eq!(answer["lifetime_from"], "ttl of pages", "{said}");
 }

@@ -223,11 +223,7 @@ impl FetchTask {
             self.ask_for_range(validated.is_some());
         }
         if let Some(stale) = &validated {
-            self.upstream_request.confirms = stale.head.packed().status();
-            if self.upstream_request.rule.as_ref().is_some_and(|rule| rule.responses.is_some()) {
-                let fields = stale.head.stored().headers().clone();
-                self.upstream_request.confirmed = Some(fields);
-            }
+            self.upstream_request.ask_about(stale.head.stored());
             if let Some(version) = stale.head.stored().headers().get(VERSION)
                 && self.upstream_request.to.voucher().is_some()
             {

@@ -459,7 +459,8 @@ impl RequestContext {
     }
 
     /// Returns the edits of a response for the client, with the values of their variables.
-    /// `decision` returns the value of [`DECISION`](crate::rules::request_rules::DECISION) in the response.
+    /// `decision` returns the value of the response's
+    /// [`DECISION`](crate::rules::request_rules::DECISION).
     pub fn filled_edits<'d>(
         &self,
         response: ResponseValues,

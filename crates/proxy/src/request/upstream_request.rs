@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::body::substituted_body::SubstitutedBody;
 use crate::message::framing;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery};
@@ -20,7 +19,7 @@ use semantics::compressed;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
 use semantics::{
-    MethodClass, RequestFacts, Settings, Spellings, Url, claims, forwarded, hop_by_hop,
+    MethodClass, RequestFacts, Settings, Spellings, StoredHead, Url, claims, forwarded, hop_by_hop,
     max_forwards, value,
 };
 use store::Key;
@@ -51,6 +50,7 @@ use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
+use crate::request::substituted_body::SubstitutedBody;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
 use crate::rules::basic_auth::CREDENTIALS;
@@ -94,9 +94,9 @@ pub(crate) struct UpstreamRequest {
     /// True if only an idle pooled connection may be used, and no new one opened.
     pub reuse_only: bool,
     /// Status of the stored response that a 304 confirms; 200 for the client's own conditions.
-    pub confirms: StatusCode,
+    confirms: StatusCode,
     /// Fields of that response, if the rule has entries for responses.
-    pub confirmed: Option<HeaderMap>,
+    confirmed: Option<HeaderMap>,
     /// The rule with the settings that the response has decided on.
     decided: Option<Arc<Rule>>,
     /// Origin connection that belongs to the client's connection.
@@ -464,6 +464,14 @@ impl UpstreamRequest {
     fn settled(&self, status: StatusCode) -> Settled<'_> {
         let confirmed = self.confirmed.as_ref().filter(|_| status == StatusCode::NOT_MODIFIED);
         Settled { status, confirms: self.confirms, confirmed }
+    }
+
+    /// Notes the stored response that a 304 would confirm.
+    pub fn ask_about(&mut self, stored: &StoredHead) {
+        self.confirms = stored.status();
+        if self.rule.as_ref().is_some_and(|rule| rule.responses.is_some()) {
+            self.confirmed = Some(stored.headers().clone());
+        }
     }
 
     /// Takes over the settings that a response with this head decides on, for

@@ -373,8 +373,10 @@ impl Case<'_> {
             && !self.is_too_old_for_client()
             && !self.is_too_short_for_client()
             && self.is_within(self.settings.stale_when_unreachable);
-        let cases = self.settings.stale_if;
-        Fallback { on_error, on_unreachable: on_error || disconnected, cases }
+        match on_error || disconnected {
+            true => Fallback { on_error, on_unreachable: true, cases: self.settings.stale_if },
+            false => Fallback::default(),
+        }
     }
 
     fn is_within(&self, window: Seconds) -> bool {

@@ -20,7 +20,10 @@ use crate::config::value::{Checked, Kind};
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
 
-choice!(ERROR_PAGE_FOR for ErrorPageFor { "all" => ErrorPageFor::All, "proxy" => ErrorPageFor::Proxy });
+choice!(ERROR_PAGE_FOR for ErrorPageFor {
+    "all" => ErrorPageFor::All,
+    "proxy" => ErrorPageFor::Proxy,
+});
 
 choice!(THEN for Then { "stop" => Then::Stop, "continue" => Then::Continue });
 
@@ -119,19 +122,19 @@ pub const RESPONSE: &[Field<RuleResponse>] = fields! {
     /// Statuses of the response; 206 and 304 follow 200; none: any.
     "statuses", Kind::List(&STATUS), [], live, example(r#"["404"]"#) -> is.statuses;
 
-    /// As `statuses`, but none may match.
+    /// Statuses of which none may match.
     "not-statuses", Kind::List(&STATUS), [], live, example(r#"["5xx"]"#) -> not.statuses;
 
     /// Media types without parameters, * for anything; none: any.
     "types", PATTERNS, [], live, example(r#"["image/*"]"#) -> is.types;
 
-    /// As `types`, but none may match.
+    /// Media types of which none may match.
     "not-types", PATTERNS, [], live, example(r#"["text/html"]"#) -> not.types;
 
     /// Conditions on response fields, as those of a rule on request fields.
     "headers", HEADER_TESTS, [], live, example(r#"["X-Private: yes"]"#) -> is.headers;
 
-    /// As `headers`, but none may match.
+    /// Conditions on response fields of which none may hold.
     "not-headers", HEADER_TESTS, [], live, example(r#"["ETag"]"#) -> not.headers;
 
     /// Bytes that the whole body must exceed. Of a body of unknown length it holds for `store =
@@ -143,26 +146,25 @@ pub const RESPONSE: &[Field<RuleResponse>] = fields! {
     "smaller-than", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""10M""#)
         -> smaller_than;
 
-    /// As `ttl` of the rule, which it replaces. Without `statuses` here it is for those of the
-    /// rule.
+    /// Replaces `ttl` of the rule. Without `statuses` here it is for those of the rule.
     "ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) -> ttl;
 
-    /// As `default-ttl` of the rule, which it replaces.
+    /// Replaces `default-ttl` of the rule, in the same way.
     "default-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) -> default_ttl;
 
     /// Stores the response, if the rule does.
     "store", Kind::Bool, ["true"], live, example("false") -> store;
 
-    /// As `answer-set` of the rule, for the responses of this entry, whatever their status.
+    /// Fields set like those of `answer-set` of the rule, whatever the status.
     "answer-set", FIELDS, [], live, example(r#"["X-Kind: image"]"#) -> answer_set;
 
-    /// As `answer-remove` of the rule, for the responses of this entry, whatever their status.
+    /// Fields removed like those of `answer-remove` of the rule, whatever the status.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
 
-    /// As `client-set` of the rule, for the responses of this entry.
+    /// Fields set like those of `client-set` of the rule.
     "client-set", FIELDS, [], live, example(r#"["X-Frame-Options: DENY"]"#) -> client_set;
 
-    /// As `client-remove` of the rule, for the responses of this entry.
+    /// Fields removed like those of `client-remove` of the rule.
     "client-remove", FIELD_NAMES, [], live, example(r#"["X-Powered-By"]"#) -> client_remove;
 };
 
@@ -181,7 +183,7 @@ pub const SUBSTITUTE: &[Field<RuleSubstitute>] = fields! {
     /// Text that is replaced in 200 responses without Content-Encoding.
     "from", Kind::Text("a text"), [], required, live, example(r#""http://app:8080/""#) -> from;
 
-    /// What replaces it, with the variables {host}, {scheme}, {site} and {rule}.
+    /// Text that replaces it, with the variables {host}, {scheme}, {site} and {rule}.
     "to", ANY_TEXT, [], required, live, example(r#""https://{host}/""#) -> to;
 
     /// Replaces the first one of a body only.
@@ -251,7 +253,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// send, and a text with variables or a file of at most 1M after an @. Errors are stored
     /// without them.
     "error-page", Kind::List(&Kind::Text("a status or class and a text or @FILE")), [], live,
-        example(r#"["404 There is no such page", "5xx 503 Please come back later"]"#) -> actions.error_page;
+        example(r#"["404 There is no such page", "5xx 503 Please come back later"]"#)
+        -> actions.error_page;
 
     /// Errors that `error-page` replaces: those of origin servers and of the proxy ("all"), or of
     /// the proxy alone.

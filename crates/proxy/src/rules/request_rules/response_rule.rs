@@ -2,8 +2,8 @@
 //! happens to those that meet them.
 //!
 //! A response is decided on once, when it arrives from the origin, before any edit. The decision
-//! travels with it in the field [`DECISION`]: the store keeps it, other nodes of a fleet get it, and
-//! a 304 renews it. Clients never get the field, and origins cannot set it. Everything that a
+//! travels with it in the field [`DECISION`]: the store keeps it, other nodes of a fleet get it,
+//! and a 304 renews it. Clients never get the field, and origins cannot set it. Everything that a
 //! decision depends on is in the response, so the key is not affected.
 
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub struct ResponseRules {
     digest: String,
 }
 
-/// Whether an entry applies to a response.
+/// Result of comparing an entry's conditions with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Match {
     No,

@@ -90,7 +90,7 @@ pub struct Rule {
     pub locations: Vec<LocationRewrite>,
     /// Texts replaced in the bodies of responses; `None` if there are none.
     pub substitution: Option<Arc<Substitution>>,
-    /// What happens to some of the responses; `None` if there are no such entries.
+    /// Entries for some of the responses; `None` if there are no such entries.
     pub responses: Option<Arc<ResponseRules>>,
     /// The actions on the requests themselves; `None` if there are none.
     pub actions: Option<Arc<Actions>>,

@@ -55,8 +55,8 @@ impl Substitute {
         };
         if let Some(other) = template.variables().find(|variable| !is_safe(variable)) {
             return Err(format!(
-                "expected no variables but {{host}}, {{scheme}}, {{site}} and {{rule}}, got {other}: \
-                 the stored body is for all clients"
+                "expected no variables but {{host}}, {{scheme}}, {{site}} and {{rule}}, got \
+                 {other}: the stored body is for all clients"
             ));
         }
         let text = Bytes::copy_from_slice(template.fixed().unwrap_or_default().as_bytes());
