@@ -118,7 +118,7 @@ fn prepare(
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));
     let listener_changes = ListenerChanges::default();
     let upgrader = Arc::new(Upgrader::new(sockets.clone(), control.clone()));
-    let reloader = Arc::new(Mutex::new(Reloader {
+    let reload = reload_with(Reloader {
         file,
         flags,
         loaded,
@@ -130,9 +130,7 @@ fn prepare(
         sockets: sockets.clone(),
         upgrader: upgrader.clone(),
         listener_changes: listener_changes.clone(),
-    }));
-    let reload = reload_with(reloader.clone());
-    lists::start(reloader).map_err(|error| cannot("start a thread", &error))?;
+    })?;
     listen_to_signals(&control, reload.clone(), upgrader.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
@@ -183,12 +181,15 @@ fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
     Ok(fleet)
 }
 
-/// Returns a function that reloads, for the signals and the admin interface.
-fn reload_with(reloader: Arc<Mutex<Reloader>>) -> Reload {
-    Arc::new(move || {
+/// Returns a function that reloads, for the signals and the admin interface. Starts the thread that
+/// looks at the files of lists.
+fn reload_with(reloader: Reloader) -> Result<Reload, Failure> {
+    let reloader = Arc::new(Mutex::new(reloader));
+    lists::start(reloader.clone()).map_err(|error| cannot("start a thread", &error))?;
+    Ok(Arc::new(move || {
         // A poisoned lock is harmless: an interrupted reload has changed nothing.
         reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
-    })
+    }))
 }
 
 /// The opened sockets and caches, ready to be served.
