@@ -108,8 +108,8 @@ impl Reloader {
         })
     }
 
-    /// Reads the lists of rules again. Returns false, and changes nothing, if a file is no longer in
-    /// the state that `states` has.
+    /// Reads the lists of rules again. Returns false, and changes nothing, if a file is no longer
+    /// in the state that `states` has.
     pub fn reload_lists(&mut self, states: &BTreeMap<PathBuf, Stamp>) -> Result<bool, String> {
         if self.upgrader.check_reload().is_err() {
             return Ok(false);

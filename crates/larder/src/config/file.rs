@@ -73,6 +73,21 @@ const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 /// The key of a rule's alternatives.
 const ANY: &str = "any";
 
+/// Lists of conditions, which match everything when they are empty.
+const CONDITIONS: [&str; 11] = [
+    "sites",
+    "hosts",
+    "paths",
+    "methods",
+    "headers",
+    "schemes",
+    "clients",
+    "query",
+    "cookies",
+    "destinations",
+    "ports",
+];
+
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
 /// Reads a file and those that it includes.
@@ -482,6 +497,12 @@ impl Reader {
                 Ok(value) => all.push(value),
                 Err(text) => self.complain(node.span(), key, text),
             }
+        }
+        let is_condition = key.rsplit('.').next().is_some_and(|key| CONDITIONS.contains(&key));
+        if all.is_empty() && !nodes.is_empty() && is_condition && self.problems.len() == before {
+            let text = "the file has no entries, and an empty list would match everything: remove \
+                        the key, or name what never occurs";
+            self.complain(node.span(), key, text.to_owned());
         }
         (self.problems.len() == before).then_some(Value::List(all))
     }

@@ -58,10 +58,4 @@ impl Stamp {
             false => Stamp::of(facts),
         }
     }
-
-    /// Returns whether this is another file than the one of `before`, as after a rename.
-    pub fn replaces(&self, before: &Stamp) -> bool {
-        let is_other = (self.device, self.inode) != (before.device, before.inode);
-        is_other && ![*self, *before].contains(&Stamp::default())
-    }
 }

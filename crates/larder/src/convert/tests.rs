@@ -504,3 +504,43 @@ fn nginx_limits_and_passwords_are_rules_that_continue() {
         assert!(rule.contains(&format!("then = \"continue\"\n{lines}")), "{lines}: {rule}");
     }
 }
+
+#[test]
+fn nginx_files_come_before_an_application() {
+    let (toml, losses) = nginx(
+        "server { server_name a.test; root /srv/public;
+        location / { try_files $uri @app; }
+        location @app { proxy_pass http://b; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = table(&toml, "\"a.test /\"");
+    assert!(rule.contains("try-root = \"/srv/public\"") && !rule.contains("respond"), "{toml}");
+    assert!(toml.contains("\"http://b\""), "{toml}");
+    let (_, losses) = nginx(
+        "server { server_name a.test; root /srv; location / { try_files $uri $uri/ @app; }
+        location @app { proxy_pass http://b; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, ["2: try_files $uri/"]);
+}
+
+#[test]
+fn nginx_timeouts_and_next_servers_are_those_of_the_location() {
+    let (toml, losses) = nginx(
+        "upstream b { server 10.0.0.1; server 10.0.0.2; }
+        proxy_read_timeout 30s;
+        server { server_name a.test; proxy_set_header Host $host;
+        location / { proxy_pass http://b; }
+        location /slow/ { proxy_pass http://b; proxy_read_timeout 5m; proxy_connect_timeout 2s; }
+        location /mirror/ { proxy_pass http://b; proxy_next_upstream error http_404; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let slow = table(&toml, "\"a.test /slow/\"");
+    assert!(
+        slow.contains("connect-timeout = \"2s\"") || toml.contains("connect-timeout = \"2s\""),
+        "{toml}"
+    );
+    let rest = table(&toml, "\"a.test /\"");
+    assert!(rest.contains("head-timeout = \"30s\"\nbody-timeout = \"30s\""), "{toml}");
+    let mirror = table(&toml, "\"a.test /mirror/\"");
+    assert!(mirror.contains("next-upstream = [\"error\", \"http-404\"]"), "{toml}");
+}

@@ -1,5 +1,5 @@
-//! An origin that gets the proxy's own credentials. They are added last, so that neither other nodes
-//! of a fleet nor servers to which the origin redirects get them.
+//! An origin that gets the proxy's own credentials. They are added last, so that neither other
+//! nodes of a fleet nor servers to which the origin redirects get them.
 
 use std::fmt;
 use std::sync::Arc;

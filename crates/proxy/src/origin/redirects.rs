@@ -72,7 +72,7 @@ struct Hop {
     is_own: bool,
 }
 
-/// What the redirects say about the final response.
+/// Statements of the redirects about the final response.
 #[derive(Default)]
 struct Carried {
     vary: Vec<HeaderValue>,

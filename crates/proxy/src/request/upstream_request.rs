@@ -240,8 +240,8 @@ impl UpstreamRequest {
         self.rule = Some(with_values(rule, values));
     }
 
-    /// Changes path, query, `Host` and credentials. `url` is the URL of the request, in the form that the key
-    /// has: rewriting begins there, so that spellings of one URL stay one.
+    /// Changes path, query, `Host` and credentials. `url` is the URL of the request, in the form
+    /// that the key has: rewriting begins there, so that spellings of one URL stay one.
     fn apply_actions(
         &mut self,
         actions: &Actions,

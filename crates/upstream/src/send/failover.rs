@@ -70,11 +70,7 @@ async fn ask_any(
                 let is_left = next.statuses.contains(&status);
                 match is_left && !is_about_request(status) {
                     false => serving.succeeded(),
-                    true => {
-                        let cause = format!("it answered {}", status.as_u16());
-                        serving.failed(Blame::Request(page), &cause);
-                        upstream.bad_response(endpoint, &cause);
-                    }
+                    true => note_failure(upstream, &serving, status, page),
                 }
                 if is_left && more && outgoing.may_repeat() {
                     continue;
@@ -99,6 +95,14 @@ async fn ask_any(
             }
         }
     }
+}
+
+/// Records and logs a response that counts as a failure of its server. `page` is the hash of the
+/// URL.
+fn note_failure(upstream: &Upstream, serving: &Serving, status: StatusCode, page: u64) {
+    let cause = format!("it answered {}", status.as_u16());
+    serving.failed(Blame::Request(page), &cause);
+    upstream.bad_response(serving.endpoint(), &cause);
 }
 
 /// Returns whether a server with this response is healthy: it only lacks what was requested.

@@ -183,10 +183,15 @@ fn lists_of_rules_have_entries_in_files() {
     let file = File::read(&main).unwrap();
     assert_eq!(file.layer.rules[0].0.when.is.hosts, ["c.example", "a.example", ".b.example"]);
     write("nets.txt", "10.0.0.0/8\n10.0.0.1/8\n");
+    write("empty.txt", "# none\n");
+    let main = write("larder.toml", "[[rule]]\nnot-hosts = ['@empty.txt']\nttl = '1s'\n");
+    assert!(File::read(&main).is_ok());
     for (text, expected) in [
         ("[[rule]]\nnot-clients = ['@nets.txt']", "nets.txt:2: expected a network"),
         ("[[rule]]\nhosts = ['@none.txt']", "none.txt: No such file"),
         ("[[rule]]\nhosts = ['@/dev/zero']", "/dev/zero: expected a regular file"),
+        ("[[rule]]\nhosts = ['@/dev/null']", "/dev/null: expected a regular file"),
+        ("[[access]]\naction = 'allow'\nhosts = ['@empty.txt']", "the file has no entries"),
         ("[[rule]]\nany = [{ clients = ['@nets.txt'] }]", "rule.any.clients: "),
     ] {
         let why = File::read(&write("larder.toml", text)).unwrap_err();

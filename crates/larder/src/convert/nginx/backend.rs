@@ -209,7 +209,8 @@ fn attempts(scope: &Scope<'_>, found: &mut Servers, out: &mut Output) {
         for word in &next.args {
             match word.as_str() {
                 "error" | "timeout" => words.push(word.clone()),
-                "http_429" | "http_500" | "http_502" | "http_503" | "http_504" => {
+                "http_403" | "http_404" | "http_429" | "http_500" | "http_502" | "http_503"
+                | "http_504" => {
                     words.push(word.replace('_', "-"));
                 }
                 "invalid_header" | "off" => {}

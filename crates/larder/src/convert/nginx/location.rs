@@ -36,6 +36,27 @@ pub fn body(scope: &Scope<'_>, rule: &mut RuleDraft) {
     }
 }
 
+/// Adds the timeouts that differ from those of all.
+pub fn timeouts(scope: &Scope<'_>, rule: &mut RuleDraft, out: &Output) {
+    const TIMES: [(&str, &str); 3] = [
+        ("proxy_connect_timeout", "connect-timeout"),
+        ("proxy_read_timeout", "head-timeout"),
+        ("proxy_read_timeout", "body-timeout"),
+    ];
+    for (name, key) in TIMES {
+        let parse = cli::units::parse_duration;
+        let general = out.get(&format!("upstream.{key}"));
+        let general = general.and_then(|text| parse(text.trim_matches('"')));
+        let own = time(scope.arg(name).unwrap_or("60s")).and_then(|text| parse(&text));
+        if let (Some(general), Some(own)) = (general, own)
+            && general != own
+            && !own.is_zero()
+        {
+            rule.set(key, text(&cli::units::duration(own)));
+        }
+    }
+}
+
 /// Adds the fields that `proxy_set_header` sends.
 pub fn request_fields(
     scope: &Scope<'_>,

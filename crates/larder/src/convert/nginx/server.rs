@@ -15,6 +15,13 @@ use crate::convert::nginx::{Http, account, walk};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
+/// The key of the failures that lead to the next server.
+const NEXT: &str = "next-upstream";
+
+/// Directives by which something other than a server of HTTP or a directory responds.
+const APPLICATIONS: [&str; 6] =
+    ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "stub_status"];
+
 /// A server block.
 #[derive(Clone, Debug)]
 pub struct Server<'a> {
@@ -141,7 +148,10 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     }
     let (locations, _) = matching::ordered(server.block());
     let root = locations.iter().find(|one| one.kind != Kind::Regex && one.path == "/");
-    let found = root.map(|root| of_location(&scope_of(root, &scope), http, out));
+    let found = root.map(|root| {
+        let scope = scope_of(root, &scope);
+        of_location(behind_files(&scope).as_ref().unwrap_or(&scope), http, out)
+    });
     let found = found.filter(|found| *found != Backend::None);
     let any = || {
         let scopes = locations.iter().map(|one| scope_of(one, &scope));
@@ -172,6 +182,31 @@ fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend 
         return Backend::None;
     }
     backend::directory(scope, out).map_or(Backend::None, Backend::Files)
+}
+
+/// Returns the scope of the named location that gets what the directory of a location has no file
+/// for; `None` if there is none that can be translated.
+fn behind_files<'a>(scope: &Scope<'a>) -> Option<Scope<'a>> {
+    let (name, tried) = scope.own("try_files")?.args.split_last()?;
+    let (first, rest) = tried.split_first()?;
+    let is_known = first == "$uri" && rest.iter().all(|name| name == "$uri/");
+    let root = scope.get("root").filter(|root| !root.arg(0).contains('$'));
+    if !is_known || !name.starts_with('@') || scope.own("alias").is_some() || root.is_none() {
+        return None;
+    }
+    let all = scope.all(&["location"]);
+    let named = all.into_iter().find(|one| one.arg(0) == name.as_str())?;
+    let inner = scope.inner(named.inner());
+    inner.own("proxy_pass").is_some().then_some(inner)
+}
+
+/// Reports the losses of a location with `try_files` and of the named location `behind` it.
+fn account_tries(scope: &Scope<'_>, behind: &Scope<'_>, out: &mut Output) {
+    account(behind.block(), out);
+    if let Some(tries) = scope.own("try_files").filter(|tries| tries.args.len() > 2) {
+        let reason = "the application gets requests for directories";
+        out.lose(&tries.at, "try_files $uri/", reason);
+    }
 }
 
 /// Writes the site of a server.
@@ -306,7 +341,12 @@ fn rules(
         return;
     }
     let (locations, lost) = matching::ordered(server.block());
-    for (one, why) in lost {
+    let reached: Vec<&String> = (locations.iter())
+        .map(|one| scope.inner(one.directive.inner()))
+        .filter(|inner| behind_files(inner).is_some())
+        .filter_map(|inner| inner.own("try_files")?.args.last())
+        .collect();
+    for (one, why) in lost.into_iter().filter(|(one, _)| !reached.contains(&&one.args[0])) {
         out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);
     }
     let site = sites
@@ -434,6 +474,12 @@ impl<'a> LocationOf<'a, '_> {
     ) {
         let scope = scope_of(one, scope);
         account(scope.block(), out);
+        let behind = behind_files(&scope);
+        let root = scope.arg("root").filter(|_| behind.is_some());
+        if let Some(behind) = &behind {
+            account_tries(&scope, behind, out);
+        }
+        let scope = behind.unwrap_or(scope);
         let when = match self.server_when.and(&one.when) {
             Some(when) => when,
             None => return out.lose(&one.directive.at, "location", "too many conditions"),
@@ -472,14 +518,6 @@ impl<'a> LocationOf<'a, '_> {
         for limit in scope.block().iter().filter(|inner| inner.name == "limit_except") {
             replies::except(limit, &place, out);
         }
-        const APPLICATIONS: [&str; 6] = [
-            "fastcgi_pass",
-            "uwsgi_pass",
-            "scgi_pass",
-            "grpc_pass",
-            "memcached_pass",
-            "stub_status",
-        ];
         if let Some(program) = APPLICATIONS.iter().find_map(|name| scope.own(name)) {
             return replies::unserved(program, &place, out);
         }
@@ -490,6 +528,7 @@ impl<'a> LocationOf<'a, '_> {
         match &backend {
             Backend::Servers(servers) => {
                 self.proxied(one, servers, &place, &mut rule, out);
+                self.try_root(root, &mut rule, out);
             }
             Backend::Files(files) => self.files(one, files, &place, &mut rule, out),
             Backend::None => {
@@ -523,6 +562,8 @@ impl<'a> LocationOf<'a, '_> {
         let scope = place.scope;
         location::body(scope, rule);
         self.upstream(one, servers, rule, out);
+        self.next_upstream(servers, rule, out);
+        location::timeouts(scope, rule, out);
         if let Some(path) = &servers.path {
             replace(one, path, rule, out);
         }
@@ -566,17 +607,46 @@ impl<'a> LocationOf<'a, '_> {
                 rule.set("upstream", list(&servers.all));
                 rule.when.add("sites", [self.site_name.to_owned()]);
                 let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
-                let differs = servers.options.iter().any(|(key, value)| {
+                let options = servers.options.iter().filter(|(key, _)| **key != NEXT);
+                let differs = options.clone().any(|(key, value)| {
                     let default = DEFAULTS.iter().find(|(known, _)| known == key);
                     let default = default.map(|(_, value)| (*value).to_owned());
                     general(key).or(default).as_ref() != Some(value)
                 });
                 if differs {
-                    let keys: Vec<&str> = servers.options.keys().copied().collect();
+                    let keys: Vec<&str> = options.map(|(key, _)| *key).collect();
                     let reason = "the servers of a rule have the settings of [upstream]";
                     out.lose(&one.directive.at, &keys.join(", "), reason);
                 }
             }
+        }
+    }
+
+    /// Names the directory whose files come before the application, if there is one.
+    fn try_root(&self, root: Option<&str>, rule: &mut RuleDraft, out: &mut Output) {
+        let Some(root) = root.filter(|_| !rule.has("respond")) else { return };
+        rule.set("try-root", text(root));
+        rule.when.add("sites", [self.site_name.to_owned()]);
+        // nginx serves these.
+        out.set("files.dotfiles", "true".to_owned());
+        out.set("files.symlinks", text("anywhere"));
+    }
+
+    /// Names the failures that lead to the next server, unless they are those of the site.
+    fn next_upstream(&self, servers: &Servers, rule: &mut RuleDraft, out: &Output) {
+        let of = |servers: &Servers| servers.options.get(NEXT).cloned();
+        let inherited = match self.site {
+            Backend::Files(_) => return,
+            Backend::Servers(site) if !rule.has("upstream") => of(site),
+            Backend::Servers(_) | Backend::None => out.get(&format!("upstream.{NEXT}")).cloned(),
+        };
+        let default = DEFAULTS.iter().find(|(key, _)| *key == NEXT).map(|(_, value)| *value);
+        let wanted = of(servers).or(default.map(str::to_owned));
+        if servers.all.len() > 1
+            && wanted != inherited.or(default.map(str::to_owned))
+            && let Some(wanted) = wanted
+        {
+            rule.set(NEXT, wanted);
         }
     }
 
