@@ -134,6 +134,10 @@ fn rpm(system: &Root, path: &Path, upstream: &str) -> Result<(), String> {
         command
     };
     workspace::succeed(rpm(&["--initdb"]))?;
+    // Debian lacks the folders that base packages of other distributions own.
+    for folder in ["fish/vendor_completions.d", "licenses", "zsh/site-functions"] {
+        system.make_directory(&format!("usr/share/{folder}"), 0o755, 0)?;
+    }
     let before = system.paths()?;
     // The system's own packages are unknown to rpm.
     let mut install = rpm(&["--install", "--nodeps"]);
