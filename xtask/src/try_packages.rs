@@ -1,9 +1,10 @@
 //! Installs the packages, each in a root of its own, starts larder there, and removes them.
 //!
-//! Each has to serve a miss and then a hit over loopback. The tarball runs in a root with
-//! nothing but devices of random bytes, as `larder serve --demo`, and is the origin server of the
-//! others. The image runs in namespaces, as its own user. The deb and the rpm are installed in a system of Debian; their removal must leave
-//! nothing. The chart is rendered and validated. What this machine cannot try is skipped, and said.
+//! Each has to serve a miss and then a hit over loopback. The tarball runs in a root with nothing
+//! but devices of random bytes, as `larder serve --demo`, and is the origin server of the others.
+//! The image runs in namespaces, as its own user. The deb and the rpm are installed in a system of
+//! Debian; their removal must leave nothing. The chart is rendered and validated. What this machine
+//! cannot try is skipped, and said.
 
 mod chart;
 mod root;

@@ -48,13 +48,14 @@ pub fn build() -> Result<Programs, String> {
 fn program(folder: &Path, package: &str, name: &str) -> Result<PathBuf, String> {
     let words = ["build", "--release", "--locked", "--target", TARGET, "--package", package];
     let mut cargo = workspace::cargo_in(folder, &words);
-    let target = folder.join("target");
+    // Both workspaces build there (`measure/.cargo/config.toml`).
+    let target = workspace::root().join("target");
     let rust = format!("-C target-feature=+crt-static{}", renamed("--remap-path-prefix="));
     let c = format!("-g0{}", renamed("-ffile-prefix-map="));
     cargo.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", rust).env("CFLAGS", c);
     workspace::succeed(cargo)?;
     let built = target.join(TARGET).join("release").join(name);
-    let stripped = workspace::root().join("target/package").join(name);
+    let stripped = target.join("package").join(name);
     fs::create_dir_all(stripped.with_file_name("")).map_err(|error| at(&stripped, &error))?;
     let mut strip = Command::new("strip");
     strip.arg("-o").arg(&stripped).arg(&built);

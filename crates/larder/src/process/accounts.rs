@@ -1,7 +1,7 @@
 //! Lookup of users and groups in programs that are linked statically.
 
-/// Makes lookups of users and groups read `/etc/passwd` and `/etc/group` alone. The other modules of
-/// nsswitch.conf are shared libraries, which crash a statically linked program.
+/// Makes lookups of users and groups read `/etc/passwd` and `/etc/group` alone. The other modules
+/// of nsswitch.conf are shared libraries, which crash a statically linked program.
 #[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
 #[allow(unsafe_code)]
 pub fn look_up_in_files_only() {
