@@ -1,9 +1,10 @@
 //! Installs the packages, each in a root of its own, starts larder there, and removes them.
 //!
-//! Each has to serve a miss and then a hit over loopback. The tarball runs in an empty root, as
-//! `larder serve --demo`, and is the origin server of the others. The image runs in namespaces, as
-//! its own user. The deb and the rpm are installed in a system of Debian; their removal must leave
-//! nothing. The chart is rendered and validated. What this machine cannot try is skipped, and said.
+//! Each has to serve a miss and then a hit over loopback. The tarball runs in a root with nothing
+//! but devices of random bytes, as `larder serve --demo`, and is the origin server of the others.
+//! The image runs in namespaces, as its own user. The deb and the rpm are installed in a system of
+//! Debian; their removal must leave nothing. The chart is rendered and validated. What this machine
+//! cannot try is skipped, and said.
 
 mod chart;
 mod root;
@@ -65,12 +66,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Starts the demo of the tarball in an empty root, as an unprivileged user.
+/// Starts the demo of the tarball in a root of its own, as an unprivileged user.
 fn tarball(path: &Path) -> Result<Running, String> {
     let root = Root::empty()?;
     root.unpack_gz(&read(path)?)?;
     let folder = root.only_entry()?;
     root.make_directory("tmp", 0o1777, 0)?;
+    root.make_random_devices()?;
     let mut command = root.command(&[], 65534, &format!("/{}/larder", folder));
     command.args(["serve", "--demo"]);
     Running::start(command, Some(root))
@@ -89,6 +91,7 @@ fn image(path: &Path, upstream: &str) -> Result<(), String> {
     let config = json(&blob(&manifest["config"]["digest"])?)?;
     let root = Root::empty()?;
     root.unpack_gz(&blob(&manifest["layers"][0]["digest"])?)?;
+    root.make_random_devices()?;
     let words = |list: &Value| -> Vec<String> {
         let words = list.as_array().into_iter().flatten();
         words.filter_map(|word| Some(word.as_str()?.to_owned())).collect()
@@ -132,6 +135,10 @@ fn rpm(system: &Root, path: &Path, upstream: &str) -> Result<(), String> {
         command
     };
     workspace::succeed(rpm(&["--initdb"]))?;
+    // Debian lacks the folders that base packages of other distributions own.
+    for folder in ["fish/vendor_completions.d", "licenses", "zsh/site-functions"] {
+        system.make_directory(&format!("usr/share/{folder}"), 0o755, 0)?;
+    }
     let before = system.paths()?;
     // The system's own packages are unknown to rpm.
     let mut install = rpm(&["--install", "--nodeps"]);

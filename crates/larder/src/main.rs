@@ -21,6 +21,7 @@ use commands::command_line::Invocation;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    process::accounts::look_up_in_files_only();
     let refused = process::signals::outlive_file_size_limit();
     if let Err(error) = refused {
         return report(&Failure::runtime(format!("cannot handle SIGXFSZ: {error}")));

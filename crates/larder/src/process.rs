@@ -1,6 +1,7 @@
 //! The process: its limits and user, its log, signals and sockets, and its replacement by a new
 //! process.
 
+pub mod accounts;
 pub mod fleet;
 pub mod limits;
 pub mod listen_sockets;

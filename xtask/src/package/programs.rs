@@ -4,7 +4,9 @@
 //! jemalloc has no background thread there, so memory that clients left behind would stay
 //! (docs/decisions/0013-allocator.md).
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::workspace;
 use crate::workspace::at;
@@ -30,7 +32,8 @@ pub fn beside(larder: &Path) -> Result<Programs, String> {
     Ok(Programs { larder, lab })
 }
 
-/// Builds the programs, statically and without paths of this machine.
+/// Builds the programs, statically, without paths of this machine and without symbols, which would
+/// take most of the space.
 ///
 /// # Errors
 ///
@@ -45,12 +48,19 @@ pub fn build() -> Result<Programs, String> {
 fn program(folder: &Path, package: &str, name: &str) -> Result<PathBuf, String> {
     let words = ["build", "--release", "--locked", "--target", TARGET, "--package", package];
     let mut cargo = workspace::cargo_in(folder, &words);
-    let target = folder.join("target");
+    // Both workspaces build there (`measure/.cargo/config.toml`).
+    let target = workspace::root().join("target");
     let rust = format!("-C target-feature=+crt-static{}", renamed("--remap-path-prefix="));
     let c = format!("-g0{}", renamed("-ffile-prefix-map="));
     cargo.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", rust).env("CFLAGS", c);
     workspace::succeed(cargo)?;
-    Ok(target.join(TARGET).join("release").join(name))
+    let built = target.join(TARGET).join("release").join(name);
+    let stripped = target.join("package").join(name);
+    fs::create_dir_all(stripped.with_file_name("")).map_err(|error| at(&stripped, &error))?;
+    let mut strip = Command::new("strip");
+    strip.arg("-o").arg(&stripped).arg(&built);
+    workspace::succeed(strip)?;
+    Ok(stripped)
 }
 
 /// Returns the flags that replace the paths of this machine in a program.

@@ -11,9 +11,22 @@ use tempfile::TempDir;
 
 use crate::workspace;
 
-/// Where a system writes on its own: the state and the logs of package managers, and backups.
-const NOT_COMPARED: &[&str] =
-    &["proc", "sys", "dev", "tmp", "var/cache", "var/lib/dpkg", "var/lib/rpm", "var/log"];
+/// Where a system writes on its own: state and logs of package managers, backups of accounts.
+const NOT_COMPARED: &[&str] = &[
+    "dev",
+    "etc/group-",
+    "etc/gshadow-",
+    "etc/passwd-",
+    "etc/shadow-",
+    "proc",
+    "run/adduser",
+    "sys",
+    "tmp",
+    "var/cache",
+    "var/lib/dpkg",
+    "var/lib/rpm",
+    "var/log",
+];
 
 /// A root directory, which is removed at the end.
 pub struct Root {
@@ -86,6 +99,17 @@ impl Root {
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
             .and_then(|()| chown(&path, Some(owner), Some(owner)))
             .map_err(|error| failed(&path.display().to_string(), &error))
+    }
+
+    /// Creates the devices of random bytes, which every container and chroot has.
+    pub fn make_random_devices(&self) -> Result<(), String> {
+        self.make_directory("dev", 0o755, 0)?;
+        [("random", "8"), ("urandom", "9")].iter().try_for_each(|(name, minor)| {
+            let mut command = Command::new("mknod");
+            command.arg("--mode=666").arg(self.path().join("dev").join(name));
+            command.args(["c", "1", minor]);
+            workspace::succeed(command)
+        })
     }
 
     pub fn copy(&self, from: &Path, to: &str) -> Result<(), String> {
