@@ -5,6 +5,7 @@
 //! continues, except for responses.
 
 mod backends;
+mod bans;
 mod condition;
 mod idioms;
 mod syntax;
