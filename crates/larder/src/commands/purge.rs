@@ -11,12 +11,30 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::admin_client::{AdminClient, Answer, flags};
 
+/// Flags that take a text: name, name of the value, help.
+const TEXTS: [(&str, &str, &str); 7] = [
+    ("prefix", "URL", "Everything whose URL starts with this text, character by character."),
+    ("host", "HOST", "Everything of this host; with :PORT, only of that port."),
+    ("tag", "TAG", "Everything with this tag (Surrogate-Key, Cache-Tag, xkey)."),
+    ("glob", "GLOB", "Everything whose URL, or path with its query, matches; * is any text."),
+    (
+        "regex",
+        "REGEX",
+        "Everything whose path with its query matches, and --host, --host-regex and --field if \
+         given.",
+    ),
+    ("host-regex", "REGEX", "Everything whose host matches; see --regex."),
+    ("field", "NAME: REGEX", "Everything of which a response field matches; see --regex."),
+];
+
 pub fn command() -> Command {
-    let text = |id: &'static str, name: &'static str, help: &'static str| {
-        Arg::new(id).long(id).value_name(name).help(help)
+    let mut what = vec!["url", "all"];
+    what.extend(TEXTS.iter().map(|(id, ..)| *id));
+    let text = |(id, name, help): &(&'static str, &'static str, &'static str)| {
+        Arg::new(*id).long(*id).value_name(*name).help(*help).action(ArgAction::Append)
     };
     Command::new("purge")
-        .about("Purge objects from a running proxy, by URL, prefix, host or tag, or all of them")
+        .about("Purge objects from a running proxy, by URL, prefix, host, tag or pattern, or all of them")
         .after_help(
             "Every purge for which a line is printed is durable: neither a kill nor a power loss \
              undoes it. In a fleet, send it to any one node and all carry it out. Nodes that \
@@ -30,63 +48,9 @@ pub fn command() -> Command {
             "All variants stored for this URL; with a final * everything whose URL starts with \
              the rest.",
         ))
-        .arg(
-            text(
-                "prefix",
-                "URL",
-                "Everything whose URL starts with this text, character by \
-                                   character.",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(
-            text("host", "HOST", "Everything of this host; with :PORT, only of that port.")
-                .action(ArgAction::Append),
-        )
-        .arg(
-            text("tag", "TAG", "Everything with this tag (Surrogate-Key, Cache-Tag, xkey).")
-                .action(ArgAction::Append),
-        )
-        .arg(
-            text(
-                "glob",
-                "GLOB",
-                "Everything whose URL, or path with its query, matches; * is any text.",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(text(
-            "regex",
-            "REGEX",
-            "Everything whose path with its query matches, of --host, --host-regex and --field if \
-             given.",
-        ))
-        .arg(text("host-regex", "REGEX", "Everything whose host matches; see --regex."))
-        .arg(
-            text(
-                "field",
-                "NAME: REGEX",
-                "Everything of which a response field matches; see --regex.",
-            )
-            .action(ArgAction::Append),
-        )
+        .args(TEXTS.iter().map(text))
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Everything."))
-        .group(
-            ArgGroup::new("what")
-                .args([
-                    "url",
-                    "prefix",
-                    "host",
-                    "tag",
-                    "glob",
-                    "regex",
-                    "host-regex",
-                    "field",
-                    "all",
-                ])
-                .multiple(true)
-                .required(true),
-        )
+        .group(ArgGroup::new("what").args(what).multiple(true).required(true))
         .arg(Arg::new("soft").long("soft").action(ArgAction::SetTrue).help(
             "Mark objects as stale instead of removing them: the next request \
                        revalidates them.",
@@ -170,7 +134,8 @@ fn ban(matches: &ArgMatches) -> Option<(String, Map<String, Value>)> {
     };
     let mut body = Map::new();
     for name in ["regex", "host-regex"] {
-        if let [text] = &given(name)[..] {
+        // The last counts.
+        if let Some(text) = given(name).last() {
             body.insert(name.to_owned(), json!(text));
         }
     }
