@@ -123,8 +123,8 @@ fn purges_full(path: &str, entries: usize, max: usize, merged: bool) {
     } else {
         log::warn!(
             "{path}: {entries} purges by tag, host, prefix or pattern are in force, of at most \
-             {max}: beyond that the oldest quarter is merged into one purge of all objects of that age; \
-             use fewer, wider purges or a larger cache"
+             {max}: beyond that the oldest quarter is merged into one purge of all objects of that \
+             age; use fewer, wider purges or a larger cache"
         );
     }
 }

@@ -31,10 +31,12 @@ pub fn command() -> Command {
     let mut what = vec!["url", "all"];
     what.extend(TEXTS.iter().map(|(id, ..)| *id));
     let text = |(id, name, help): &(&'static str, &'static str, &'static str)| {
-        Arg::new(*id).long(*id).value_name(*name).help(*help).action(ArgAction::Append)
+        let is_one = ["regex", "host-regex"].contains(id);
+        let action = if is_one { ArgAction::Set } else { ArgAction::Append };
+        Arg::new(*id).long(*id).value_name(*name).help(*help).action(action)
     };
     Command::new("purge")
-        .about("Purge objects from a running proxy, by URL, prefix, host, tag or pattern, or all of them")
+        .about("Purge objects from a running proxy: by URL, prefix, host, tag, pattern, or all")
         .after_help(
             "Every purge for which a line is printed is durable: neither a kill nor a power loss \
              undoes it. In a fleet, send it to any one node and all carry it out. Nodes that \
@@ -134,8 +136,7 @@ fn ban(matches: &ArgMatches) -> Option<(String, Map<String, Value>)> {
     };
     let mut body = Map::new();
     for name in ["regex", "host-regex"] {
-        // The last counts.
-        if let Some(text) = given(name).last() {
+        if let [text] = &given(name)[..] {
             body.insert(name.to_owned(), json!(text));
         }
     }
@@ -264,6 +265,7 @@ mod tests {
         assert_eq!(told, [json!({"glob": "/y*", "soft": false}), ban]);
         let all = parsed("purge --all").unwrap();
         assert_eq!(all, [("everything".to_owned(), json!({"everything": true, "soft": false}))]);
+        assert!(parsed("purge --regex a --regex b").is_err());
         assert!(parsed("purge").is_err() && parsed("purge --soft").is_err());
         assert!(parsed("purge --all --token a --token-file b").is_err());
     }
