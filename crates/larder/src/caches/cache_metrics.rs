@@ -113,7 +113,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_not_admitted", help, counters.not_admitted);
     let help = "Objects removed, purged or superseded.";
     counter("larder_store_removals", help, counters.removals);
-    let help = "Purges by tag, host or prefix, or of everything.";
+    let help = "Purges by tag, host, prefix or pattern, or of everything.";
     counter("larder_store_purges", help, counters.purges);
     let help = "Purges of names or prefixes that no stored object had.";
     counter("larder_store_purges_unborne", help, counters.purges_unborne);
@@ -166,7 +166,7 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Bytes of stored objects that are in memory only: what a killed process loses.";
     out.gauge("larder_store_unwritten_bytes", help, cache, stats.exposed_bytes);
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
-    let help = "Purges in force: by tag, host or prefix, or of everything.";
+    let help = "Purges in force: by tag, host, prefix or pattern, or of everything.";
     out.gauge("larder_store_purge_entries", help, cache, stats.purges);
     let help = "Maximum purge entries before the oldest are merged.";
     out.gauge("larder_store_purge_entries_max", help, cache, stats.purges_max);

@@ -116,15 +116,15 @@ fn no_shared_memory(path: &str, error: &str) {
 fn purges_full(path: &str, entries: usize, max: usize, merged: bool) {
     if merged {
         log::warn!(
-            "{path}: more than {max} purges by tag, host or prefix were in force: the oldest \
-             quarter was merged into one purge of all objects of that age, which will be fetched \
-             again"
+            "{path}: more than {max} purges by tag, host, prefix or pattern, or 512 by pattern, \
+             were in force: the oldest quarter was merged into one purge of all objects of that \
+             age, which will be fetched again"
         );
     } else {
         log::warn!(
-            "{path}: {entries} purges by tag, host or prefix are in force, of at most {max}: \
-             beyond that the oldest quarter is merged into one purge of all objects of that age; \
-             use fewer, wider purges or a larger cache"
+            "{path}: {entries} purges by tag, host, prefix or pattern are in force, of at most \
+             {max}: beyond that the oldest quarter is merged into one purge of all objects of that \
+             age; use fewer, wider purges or a larger cache"
         );
     }
 }

@@ -11,12 +11,32 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::admin_client::{AdminClient, Answer, flags};
 
+/// Flags that take a text: name, name of the value, help.
+const TEXTS: [(&str, &str, &str); 7] = [
+    ("prefix", "URL", "Everything whose URL starts with this text, character by character."),
+    ("host", "HOST", "Everything of this host; with :PORT, only of that port."),
+    ("tag", "TAG", "Everything with this tag (Surrogate-Key, Cache-Tag, xkey)."),
+    ("glob", "GLOB", "Everything whose URL, or path with its query, matches; * is any text."),
+    (
+        "regex",
+        "REGEX",
+        "Everything whose path with its query matches, and --host, --host-regex and --field if \
+         given.",
+    ),
+    ("host-regex", "REGEX", "Everything whose host matches; see --regex."),
+    ("field", "NAME: REGEX", "Everything of which a response field matches; see --regex."),
+];
+
 pub fn command() -> Command {
-    let text = |id: &'static str, name: &'static str, help: &'static str| {
-        Arg::new(id).long(id).value_name(name).help(help)
+    let mut what = vec!["url", "all"];
+    what.extend(TEXTS.iter().map(|(id, ..)| *id));
+    let text = |(id, name, help): &(&'static str, &'static str, &'static str)| {
+        let is_one = ["regex", "host-regex"].contains(id);
+        let action = if is_one { ArgAction::Set } else { ArgAction::Append };
+        Arg::new(*id).long(*id).value_name(*name).help(*help).action(action)
     };
     Command::new("purge")
-        .about("Purge objects from a running proxy, by URL, prefix, host or tag, or all of them")
+        .about("Purge objects from a running proxy: by URL, prefix, host, tag, pattern, or all")
         .after_long_help(
             "Every purge for which a line is printed is durable: neither a kill nor a power loss \
              undoes it. In a fleet, send it to any one node and all carry it out. Nodes that \
@@ -30,63 +50,9 @@ pub fn command() -> Command {
             "All variants stored for this URL; with a final * everything whose URL starts with \
              the rest.",
         ))
-        .arg(
-            text(
-                "prefix",
-                "URL",
-                "Everything whose URL starts with this text, character by \
-                                   character.",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(
-            text("host", "HOST", "Everything of this host; with :PORT, only of that port.")
-                .action(ArgAction::Append),
-        )
-        .arg(
-            text("tag", "TAG", "Everything with this tag (Surrogate-Key, Cache-Tag, xkey).")
-                .action(ArgAction::Append),
-        )
-        .arg(
-            text(
-                "glob",
-                "GLOB",
-                "Everything whose URL, or path with its query, matches; * is any text.",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(text(
-            "regex",
-            "REGEX",
-            "Everything whose path with its query matches, of --host, --host-regex and --field if \
-             given.",
-        ))
-        .arg(text("host-regex", "REGEX", "Everything whose host matches; see --regex."))
-        .arg(
-            text(
-                "field",
-                "NAME: REGEX",
-                "Everything of which a response field matches; see --regex.",
-            )
-            .action(ArgAction::Append),
-        )
+        .args(TEXTS.iter().map(text))
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Everything."))
-        .group(
-            ArgGroup::new("what")
-                .args([
-                    "url",
-                    "prefix",
-                    "host",
-                    "tag",
-                    "glob",
-                    "regex",
-                    "host-regex",
-                    "field",
-                    "all",
-                ])
-                .multiple(true)
-                .required(true),
-        )
+        .group(ArgGroup::new("what").args(what).multiple(true).required(true))
         .arg(Arg::new("soft").long("soft").action(ArgAction::SetTrue).help(
             "Mark objects as stale instead of removing them: the next request \
                        revalidates them.",
@@ -299,6 +265,7 @@ mod tests {
         assert_eq!(told, [json!({"glob": "/y*", "soft": false}), ban]);
         let all = parsed("purge --all").unwrap();
         assert_eq!(all, [("everything".to_owned(), json!({"everything": true, "soft": false}))]);
+        assert!(parsed("purge --regex a --regex b").is_err());
         assert!(parsed("purge").is_err() && parsed("purge --soft").is_err());
         assert!(parsed("purge --all --token a --token-file b").is_err());
     }

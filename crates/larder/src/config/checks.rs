@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::{HeaderName, header};
 use proxy::observe::access_log::Destination;
 use proxy::origin::path_prefix::PathPrefix;
-use proxy::rules::purging::PurgeSecret;
+use proxy::rules::purging::{PurgeSecret, Purging};
 use store::LayoutName;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Resolver, Site};
@@ -251,7 +251,33 @@ impl Checker<'_> {
         }
     }
 
+    /// Finds methods and fields of purges that are there twice, or are tags as well.
+    fn purge_dialect(&mut self) {
+        let Purging { dialect, tags, .. } = &self.config.purging;
+        let mut methods = Vec::new();
+        for method in &dialect.methods {
+            if methods.contains(&method.name()) {
+                let text = format!("expected one meaning of {}, got two", method.name());
+                return self.complain("purge.methods", text);
+            }
+            methods.push(method.name());
+        }
+        let mut fields = Vec::new();
+        for field in &dialect.fields {
+            let name = field.name();
+            if fields.contains(&name) || tags.names().any(|known| known == name) {
+                let text = format!(
+                    "expected one meaning of {name}, got two (purge.tag-fields and purge.tag-lists \
+                     count)"
+                );
+                return self.complain("purge.fields", text);
+            }
+            fields.push(name);
+        }
+    }
+
     fn purging(&mut self) {
+        self.purge_dialect();
         let config = self.config;
         if config.purge_secret.is_some() && config.purge_secret_file.is_some() {
             let text = "expected one of secret and secret-file, got both".to_owned();
@@ -260,6 +286,7 @@ impl Checker<'_> {
         let Some(field) = config.purge_secret_field.clone() else { return };
         if MEANT_OTHERWISE.contains(&field)
             || config.purging.tags.names().any(|name| *name == field)
+            || config.purging.dialect.fields.iter().any(|known| *known.name() == field)
         {
             let text = format!(
                 "expected a separate field such as x-purge-secret, but {field} has another meaning"

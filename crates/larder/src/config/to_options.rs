@@ -275,7 +275,9 @@ pub fn purging(config: &Config) -> Result<Purging, String> {
         PurgeSecret::new(field, &secret).map_err(|why| format!("purge.secret-file: {why}"))
     });
     let mut tags = config.purging.tags.clone();
-    tags.listed.extend(tags.spaced.extract_if(.., |name| name.as_str() == MAGENTO_TAGS));
+    let of_magento = tags.spaced.extract_if(.., |name| name.as_str() == MAGENTO_TAGS);
+    tags.listed.extend(of_magento);
+    tags.listed.dedup();
     Ok(Purging { pass_tags, secret: secret.transpose()?, tags, ..config.purging.clone() })
 }
 
@@ -396,6 +398,7 @@ mod tests {
     fn tags_of_magento_are_separated_by_commas() {
         let tags = options("[purge]\ntag-fields = ['xkey', 'X-Magento-Tags']").purging.tags;
         assert_eq!(tags.spaced, ["xkey"]);
+        assert_eq!(tags.listed, ["cache-tag", "x-cache-tags", "x-magento-tags"]);
         assert_eq!(tags.of_value("x-magento-tags", b"a,b"), [&b"a"[..], b"b"]);
     }
 

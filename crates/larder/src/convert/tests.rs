@@ -232,6 +232,41 @@ fn vcl_is_walked_with_its_conditions() {
 }
 
 #[test]
+fn vcl_bans_that_the_purge_dialect_knows() {
+    let purging = |body: &str| {
+        let acl = "vcl 4.1; backend default { .host = \"10.0.0.1\"; } acl own { \"10.0.0.0\"/8; }";
+        convert(Dialect::Vcl, &format!("{acl} sub vcl_recv {{ {body} }}"))
+    };
+    let (toml, losses) = purging(
+        "if (req.method == \"PURGE\") {
+          if (client.ip !~ own) { return (synth(405)); }
+          if (req.http.X-Magento-Tags-Pattern) {
+            ban(\"obj.http.X-Magento-Tags ~ \" + req.http.X-Magento-Tags-Pattern);
+          }
+          if (req.http.X-Purge-Method == \"regex\") {
+            ban(\"req.url ~ \" + req.url + \" && req.http.host == \" + req.http.host);
+          }
+          return (purge);
+        }
+        if (req.method == \"BAN\") {
+          ban(\"obj.http.x-url ~ \" + req.http.x-url + \" && obj.http.content-type ~ \"
+            + req.http.x-content-type + \" && obj.http.Cache-Tags ~ \" + req.http.Cache-Tags);
+        }
+        if (req.method == \"WIPE\") { ban(\"req.http.host ~ .*\"); }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    assert!(toml.contains("from = [\"10.0.0.0/8\"]"), "{toml}");
+    assert!(toml.contains("\"BAN=ban\"") && toml.contains("\"WIPE=everything\"]"), "{toml}");
+    for ban in ["req.url ~ \" + req.url", "obj.http.x ~ \" + req.http.y", "obj.age > 1d\""] {
+        let body =
+            format!("if (req.method == \"BAN\") {{ if (client.ip ~ own) {{ ban(\"{ban}); }} }}");
+        let (_, losses) = purging(&body);
+        assert_eq!(losses.len(), 1, "{losses:?}");
+        assert!(losses[0].contains("ban ("), "{losses:?}");
+    }
+}
+
+#[test]
 fn vcl_cookies_and_parameters() {
     let (toml, losses) = convert(
         Dialect::Vcl,

@@ -5,6 +5,7 @@
 //! continues, except for responses.
 
 mod backends;
+mod bans;
 mod careful;
 pub mod condition;
 mod idioms;

@@ -91,6 +91,13 @@ pub struct PurgeMethod {
     verb: Verb,
 }
 
+impl PurgeMethod {
+    /// Returns the method's name.
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+}
+
 impl FromStr for PurgeMethod {
     type Err = ();
 
@@ -150,6 +157,13 @@ pub enum Meaning {
 pub struct PurgeField {
     pub(crate) name: HeaderName,
     pub(crate) meaning: Meaning,
+}
+
+impl PurgeField {
+    /// Returns the field's name.
+    pub fn name(&self) -> &HeaderName {
+        &self.name
+    }
 }
 
 impl FromStr for PurgeField {

@@ -18,9 +18,12 @@ pub struct TagFields {
 
 impl Default for TagFields {
     fn default() -> TagFields {
+        let all = |names: &[&'static str]| {
+            names.iter().map(|name| HeaderName::from_static(name)).collect()
+        };
         TagFields {
-            spaced: vec![HeaderName::from_static("surrogate-key"), HeaderName::from_static("xkey")],
-            listed: vec![HeaderName::from_static("cache-tag")],
+            spaced: all(&["surrogate-key", "xkey", "cache-tags", "purge-cache-tags"]),
+            listed: all(&["cache-tag", "x-cache-tags", "x-magento-tags"]),
         }
     }
 }

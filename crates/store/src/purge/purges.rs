@@ -386,8 +386,8 @@ impl Purges {
         }
     }
 
-    /// Reads `count` entries, the texts of patterns included. Returns `None` if they are cut short or [`Purges::encode`] did not
-    /// write them.
+    /// Reads `count` entries, the texts of patterns included. Returns `None` if they are cut short
+    /// or [`Purges::encode`] did not write them.
     pub(crate) fn decode(from: &mut Decoder<'_>, count: usize) -> Option<Purges> {
         let mut purges = Purges::new(usize::MAX);
         let mut units = 0..count;

@@ -357,6 +357,24 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
 }
 
 #[test]
+fn purge_methods_and_fields_have_one_meaning() {
+    assert_eq!(
+        problems("[purge]\nmethods = ['GET=everything']"),
+        "larder.toml:2: purge.methods: expected a method that no RFC defines, alone or with \
+         =purge, =ban, =url, =tags or =everything, such as BAN=ban, got \"GET=everything\""
+    );
+    assert_eq!(
+        problems("[purge]\nmethods = ['BAN', 'BAN=ban']"),
+        "larder.toml:2: purge.methods: expected one meaning of BAN, got two"
+    );
+    assert_eq!(
+        problems("[purge]\nfields = ['xkey=soft']"),
+        "larder.toml:2: purge.fields: expected one meaning of xkey, got two (purge.tag-fields and \
+         purge.tag-lists count)"
+    );
+}
+
+#[test]
 fn invalid_slot_settings_are_reported() {
     assert_eq!(
         problems("[store]\nslot-size = 600\npacket = '6K'"),

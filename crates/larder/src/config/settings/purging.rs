@@ -25,7 +25,8 @@ const STREAM: Kind = Kind::Checked(&Checked {
 
 const METHOD: Kind = Kind::Checked(&Checked {
     check: Checked::read::<PurgeMethod>,
-    expected: "a method that no RFC defines, alone or with =purge, =ban, =url, =tags or =everything",
+    expected: "a method that no RFC defines, alone or with =purge, =ban, =url, =tags or \
+               =everything",
     value_name: "METHOD",
     example: "BAN=ban",
 });

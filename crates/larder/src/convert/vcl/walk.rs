@@ -8,6 +8,7 @@ use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::time;
 use crate::convert::vcl::backends::Backends;
+use crate::convert::vcl::bans;
 use crate::convert::vcl::careful;
 use crate::convert::vcl::condition::{Acls, Cases, OwnFields, Parser, STATUS, URL, both, negated};
 use crate::convert::vcl::idioms::{self, Edit};
@@ -294,17 +295,21 @@ impl<'a> Walk<'a> {
         is_empty && inner.iter().all(|one| one.word(0) == "unset")
     }
 
-    /// Reads the usual way to purge: `if (req.method == "PURGE") { if (client.ip !~ acl) … }`.
+    /// Reads the usual ways to purge: `if (req.method == "PURGE") { if (client.ip !~ acl) … }`, and
+    /// the same with another method or a ban.
     fn purges(&self, tokens: &[Token], inner: &[&Statement], out: &mut Output) -> bool {
         let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
-        if !matches!(words[..], ["(", "req.method", "==", "PURGE", ")"]) {
+        let ["(", "req.method", "==", method, ")"] = words[..] else { return false };
+        if method != "PURGE" && !bans::purge(inner) {
             return false;
         }
+        bans::translate(method, inner, false, out);
         let mut names = Vec::new();
         inner.iter().for_each(|one| names_in(one, &mut names));
         let list_name = names.iter().find_map(|name| self.acls.get(name.as_str()));
         match list_name {
             Some(networks) => out.set("purge.from", list(networks)),
+            None if out.get("purge.from").is_some() => {}
             None => {
                 let at = tokens.first().map(|token| token.at.clone()).unwrap_or_default();
                 out.lose(&at, "purge", "purge.from names the networks that may purge: set it");
