@@ -140,6 +140,8 @@ pub const TRANSLATED: &[&str] = &[
     "map",
     "if",
     "set",
+    "break",
+    "log_format",
     "return",
     "rewrite",
     "listen",
