@@ -422,6 +422,11 @@ impl<'a> Walk<'a> {
                     rule.push(out);
                 }
             }
+            (Sub::Recv, "fail") => {
+                for case in &live {
+                    self.rule("fail", case, |rule| rule.set("deny", "true"), out);
+                }
+            }
             (Sub::Recv, "hash" | "lookup") | (Sub::Hash, "lookup") | (Sub::Deliver, "deliver") => {}
             (Sub::Response, "deliver") => {}
             (Sub::Response, "pass") => {
