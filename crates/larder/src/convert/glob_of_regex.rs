@@ -123,6 +123,9 @@ fn expand(regex: &str, is_exact: &mut bool) -> Option<Vec<String>> {
         rest = &rest[length..];
         if c == '.' && rest.starts_with('*') {
             rest = &rest[1..];
+        } else if let Some(after) = rest.strip_prefix('?').filter(|_| pieces[..] != ["*"]) {
+            pieces.push(String::new());
+            rest = after;
         } else if let Some(after) = rest.strip_prefix(['*', '+', '?']) {
             *is_exact = false;
             pieces = vec!["*".to_owned()];

@@ -711,8 +711,10 @@ fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
             Some(rule)
         }
         _ => {
-            let reason = "a rule has one lifetime for responses without one: MIN was taken";
-            out.lose(&line.at, &what, reason);
+            if least != most {
+                let reason = "a rule has one lifetime for responses without one: MIN was taken";
+                out.lose(&line.at, &what, reason);
+            }
             let case = if start == 2 { "(?i)" } else { "" };
             let Some(when) = of_url(regex, case) else {
                 out.lose(&line.at, &what, "the expression has no equivalent");

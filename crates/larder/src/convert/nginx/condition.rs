@@ -186,8 +186,18 @@ pub fn compare(
 }
 
 fn method(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, String> {
-    let methods = if is_regex { words(value) } else { Some(vec![value.to_owned()]) };
-    let methods = methods.ok_or("methods are compared as names, not as expressions")?;
+    let is_method =
+        |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
+    let methods = match is_regex {
+        // `^GET|POST$` means the names.
+        true => globs(value).map(|globs| globs.all),
+        false => Some(vec![value.to_owned()]),
+    };
+    let trim = |all: Vec<String>| all.iter().map(|one| one.trim_matches('*').to_owned()).collect();
+    let methods: Option<Vec<String>> = methods.map(trim);
+    let methods = methods
+        .filter(|all| !is_regex || all.iter().all(is_method))
+        .ok_or("methods are compared as names, not as expressions")?;
     let key = if is_not { "not-methods" } else { "methods" };
     Ok(Alternatives::of(Tests(vec![(key.to_owned(), methods)])))
 }

@@ -142,6 +142,8 @@ pub const TRANSLATED: &[&str] = &[
     "map",
     "if",
     "set",
+    "break",
+    "log_format",
     "return",
     "rewrite",
     "listen",

@@ -170,8 +170,7 @@ fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
                 let parsed = proxy::rules::request_rules::PathTest::parse(&test, false);
                 parsed.is_ok().then(|| Tests::one("paths", test))
             };
-            let exact = is_good(path)
-                .or_else(|| is_good(&lookaround::expanded(path).filter(|_| case.is_empty())?));
+            let exact = is_good(path).or_else(|| is_good(&lookaround::expanded(path)?));
             is_wider = exact.is_none();
             exact
                 .or_else(|| is_good(&lookaround::stripped(path)))

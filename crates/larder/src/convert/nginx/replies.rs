@@ -73,6 +73,8 @@ pub fn write(place: &Place<'_, '_>, out: &mut Output) -> bool {
                 return true;
             }
             "rewrite" => rewrite(one, place, &mut done, out),
+            // What follows it is not tried.
+            "break" => return false,
             "if" => condition(one, place, out),
             _ => {}
         }

@@ -7,12 +7,15 @@ use crate::convert::vcl::syntax::{Kind, Statement, Token};
 /// `Set-Cookie`, `Vary: *`, without a lifetime, or forbidden by `Cache-Control`.
 pub fn is_default(tokens: &[Token], inner: &[&Statement], out: &mut Output) -> bool {
     let is_unstored = |one: &&Statement| {
-        matches!(one.word(1), "beresp.uncacheable" | "beresp.ttl" | "beresp.grace")
+        // A field of a response that is not stored tells only why.
+        (one.word(0) == "set" && one.word(1).starts_with("beresp.http.X-"))
+            || matches!(one.word(1), "beresp.uncacheable" | "beresp.ttl" | "beresp.grace")
             || (one.word(0) == "return" && matches!(one.word(2), "deliver" | "pass"))
     };
     let is_any =
         inner.iter().any(|one| one.word(1) == "beresp.uncacheable" && one.word(3) == "true")
-            || inner.iter().any(|one| one.word(0) == "return" && one.word(2) == "pass");
+            || inner.iter().any(|one| one.word(0) == "return" && one.word(2) == "pass")
+            || inner.iter().any(|one| one.word(1) == "beresp.ttl" && one.word(3) == "0s");
     if !is_any || !inner.iter().all(is_unstored) || !are_careful(tokens) {
         return false;
     }
@@ -35,6 +38,7 @@ fn are_careful(tokens: &[Token]) -> bool {
         let length = match name.as_str() {
             "(" | ")" | "||" | "&&" if first.kind == Kind::Sign => 1,
             "!" if rest.get(1).is_some_and(|one| one.text.eq_ignore_ascii_case(SURROGATE)) => 2,
+            "!" if is_sign("beresp.ttl") && value == ">" => 4,
             "beresp.ttl" if (is_sign("<=") || is_sign("<")) && value.starts_with('0') => 3,
             "beresp.http.set-cookie" if !is_sign("~") && !is_sign("!~") && !is_sign("==") => 1,
             "beresp.http.vary" if (is_sign("==") || is_sign("~")) && value.contains('*') => 3,

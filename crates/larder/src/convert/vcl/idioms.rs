@@ -1,6 +1,6 @@
 //! The usual edits of cookies and URLs by `regsub` and `regsuball`.
 
-use crate::convert::glob_of_regex::globs;
+use crate::convert::glob_of_regex::{alternatives, globs};
 use crate::convert::url_test::PARAMETER_BEGINS;
 use crate::convert::vcl::syntax::{Kind, Token};
 
@@ -20,8 +20,23 @@ pub enum Edit {
 /// Steps that only tidy up before or after another edit.
 const COOKIE_STEPS: [&str; 9] =
     ["; +", ";[^ ][^;]*", "^[; ]+|[; ]+$", "^;\\s*", "^; ", "; *$", "^;", ";\\s*$", "^(;|\\s)+"];
-const URL_STEPS: [&str; 9] =
-    ["\\?&", "\\?$", "&$", "(\\?|&)$", "\\?(&|$)", "\\?+$", "(\\?&|\\?$)", "[?|&]+$", "(\\?|\\&)$"];
+const URL_STEPS: [&str; 15] = [
+    "\\#.*$",
+    "#.*$",
+    "^http[s]?://",
+    "^https?://",
+    "(\\?|\\?&|&)$",
+    "[?&]+$",
+    "\\?&",
+    "\\?$",
+    "&$",
+    "(\\?|&)$",
+    "\\?(&|$)",
+    "\\?+$",
+    "(\\?&|\\?$)",
+    "[?|&]+$",
+    "(\\?|\\&)$",
+];
 
 /// Returns the meaning of the value that is assigned to `Cookie`.
 pub fn of_cookie(value: &[Token]) -> Option<Edit> {
@@ -61,13 +76,23 @@ pub fn of_url(value: &[Token]) -> Option<Edit> {
         return Some(Edit::Step);
     }
     let begins = PARAMETER_BEGINS.iter().chain(&["&", "\\?"]);
-    let rest = begins.into_iter().find_map(|begin| regex.strip_prefix(begin))?;
+    let rest = begins.into_iter().find_map(|begin| regex.strip_prefix(begin));
+    // A list of names without what is before them.
+    let rest = rest.or_else(|| regex.starts_with('(').then_some(regex))?;
     let name = &rest[..rest.find('=')?];
+    if !with.is_empty() && !matches!(with, "?" | "\\1") {
+        return None;
+    }
     Some(Edit::QueryDrop(names(name))).filter(filled)
 }
 
 /// Returns the name of the cookie whose value a substitution takes out of all cookies.
 pub fn value_of_cookie(value: &[Token]) -> Option<String> {
+    // A text in front is the same for all.
+    let value = match value {
+        [text, plus, rest @ ..] if text.kind == Kind::Text && plus.is("+") => rest,
+        value => value,
+    };
     let is_cookie =
         value.get(2).is_some_and(|one| one.text.eq_ignore_ascii_case("req.http.cookie"));
     let (regex, with) = substitution(value).filter(|_| is_cookie)?;
@@ -97,13 +122,17 @@ fn filled(edit: &Edit) -> bool {
 /// Returns the patterns of names that an expression stands for.
 fn names(regex: &str) -> Vec<String> {
     let inner = regex.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    let whole = inner.filter(|inner| !inner.contains(['(', ')'])).unwrap_or(regex);
-    let parts: Option<Vec<String>> = whole
-        .split('|')
+    let whole = inner.filter(|inner| alternatives(inner).is_some()).unwrap_or(regex);
+    let parts: Option<Vec<String>> = alternatives(whole)
+        .unwrap_or_default()
+        .into_iter()
         .map(|part| Some(globs(&format!("^{part}$"))?.all))
         .collect::<Option<Vec<_>>>()
         .map(|lists| lists.concat());
-    parts.unwrap_or_default()
+    let mut parts = parts.unwrap_or_default();
+    // A short pattern may be that of other names: those stay.
+    parts.retain(|name| name.find('*').is_none_or(|length| length > 3));
+    parts
 }
 
 /// Returns the expression and the replacement of a substitution in a single variable.

@@ -167,6 +167,15 @@ impl<'a> Walk<'a> {
             if self.is_step(tokens, &inner) || self.purges(tokens, &inner, out) {
                 continue;
             }
+            // The key of the other branch tells the requests of this one apart.
+            let is_other_key = is_last
+                && all[..number].iter().all(|one| {
+                    let inner: Vec<&Statement> = one.inner().iter().collect();
+                    is_key(&inner)
+                });
+            if is_other_key && inner.iter().all(|one| one.word(0) == "hash_data") {
+                continue;
+            }
             if careful::is_default(tokens, &inner, out) {
                 self.keeps_stated |= tokens.iter().any(|token| token.text == "beresp.ttl");
                 continue;
@@ -200,7 +209,7 @@ impl<'a> Walk<'a> {
         let Branch { one, tokens, is_last, has_others } = *branch;
         let inner: Vec<&Statement> = one.inner().iter().collect();
         // More in the key makes no response wrong.
-        let is_key = self.kind == Sub::Hash && inner.iter().all(|one| one.word(0) == "hash_data");
+        let is_key = self.kind == Sub::Hash && is_key(&inner);
         let is_always = is_last || is_key || tidies_url(tokens, &inner);
         let is_refusal = is_refusal(one.inner());
         let acls = self.acls;
@@ -430,6 +439,11 @@ impl<'a> Walk<'a> {
                         }
                     }
                     rule.push(out);
+                }
+            }
+            (Sub::Recv, "fail") => {
+                for case in &live {
+                    self.rule("fail", case, |rule| rule.set("deny", "true"), out);
                 }
             }
             (Sub::Recv, "hash" | "lookup") | (Sub::Hash, "lookup") | (Sub::Deliver, "deliver") => {}
@@ -759,6 +773,12 @@ fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
                     Some(Edit::QueryDrop(_) | Edit::QuerySort | Edit::Step)
                 )
         })
+}
+
+/// Returns whether a branch does nothing but put fields into the key.
+fn is_key(inner: &[&Statement]) -> bool {
+    let is_field = |token: &Token| token.kind == Kind::Word && token.text.contains(".http.");
+    inner.iter().all(|one| one.word(0) == "hash_data" && one.tokens.iter().any(is_field))
 }
 
 /// Returns whether a branch does nothing but refuse requests or keep them from the cache.
