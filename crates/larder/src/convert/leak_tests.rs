@@ -1,5 +1,4 @@
-//! What must not become public, open or wrong: each row is a configuration, what its result has,
-//! and what it does not have.
+//! Conversions that must not make a response public, a site open, or an answer wrong.
 
 use crate::convert::dialect::Dialect;
 use crate::convert::output::Output;
@@ -75,119 +74,128 @@ const fn squid(
 /// A bypass for all requests of a rule without further conditions.
 const ALL_PASS: &str = "then = \"continue\"\nbypass = true";
 
-#[test]
-fn nginx_personal_responses_are_not_stored() {
-    check(&[
-        nginx(
-            "headers off",
-            "server { location / { CACHED proxy_pass_request_headers off; } }",
-            &["request-remove = [\"*\"]"],
-            &[],
-        ),
-        nginx(
-            "joined variables",
-            "server { location / { CACHED proxy_cache_bypass $arg_a$arg_b; proxy_no_cache $arg_a$arg_b; } }",
-            &["query = [\"a\"]", "query = [\"b\"]"],
-            &["$"],
-        ),
-        nginx(
-            "invalid bypass",
-            "server { set $skip 0; if ($http_host = \"a.test:8443\") { set $skip 1; }
+const NGINX_STORING: &[Row] = &[
+    nginx(
+        "headers off",
+        "server { location / { CACHED proxy_pass_request_headers off; } }",
+        &["request-remove = [\"*\"]"],
+        &[],
+    ),
+    nginx(
+        "joined variables",
+        "server { location / { CACHED proxy_cache_bypass $arg_a$arg_b;
+             proxy_no_cache $arg_a$arg_b; } }",
+        &["query = [\"a\"]", "query = [\"b\"]"],
+        &["$"],
+    ),
+    nginx(
+        "invalid bypass",
+        "server { set $skip 0; if ($http_host = \"a.test:8443\") { set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
-            &["name = \"default / bypass\"\nthen = \"continue\"\nbypass = true"],
-            &["8443"],
-        ),
-        nginx(
-            "two variables",
-            "server { set $skip 0; if ($host != $server_name) { set $skip 1; }
+        &["name = \"default / bypass\"\nthen = \"continue\"\nbypass = true"],
+        &["8443"],
+    ),
+    nginx(
+        "two variables",
+        "server { set $skip 0; if ($host != $server_name) { set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
-            &["name = \"default / bypass\"\nthen = \"continue\"\nbypass = true"],
-            &["$server_name"],
-        ),
-        nginx(
-            "query in request_uri",
-            "server { set $skip 0; if ($request_uri ~* \"preview=true|/cart|\\?s=\") { set $skip 1; }
+        &["name = \"default / bypass\"\nthen = \"continue\"\nbypass = true"],
+        &["$server_name"],
+    ),
+    nginx(
+        "query in request_uri",
+        "server { set $skip 0; if ($request_uri ~* \"preview=true|/cart|\\?s=\") {
+             set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
-            &["{ query = [\"*\"] }", "~(?i)/cart"],
-            &[],
-        ),
-        nginx(
-            "x-accel-expires",
-            "server { location / { CACHED } }",
-            &["targets = [\"x-accel-expires\"]"],
-            &[],
-        ),
-        nginx(
-            "x-accel-expires ignored",
-            "server { location / { CACHED proxy_ignore_headers X-Accel-Expires; } }",
-            &["targets = []"],
-            &[],
-        ),
-        nginx(
-            "unknown part of a key",
-            "server { location / { CACHED proxy_cache_key $host$request_uri_class; } }",
-            &["bypass = true"],
-            &[],
-        ),
-        nginx(
-            "map with a default",
-            "map $request_method $m { default 1; GET 0; HEAD 0; }
+        &["{ query = [\"*\"] }", "~(?i)/cart"],
+        &[],
+    ),
+    nginx(
+        "x-accel-expires",
+        "server { location / { CACHED } }",
+        &["targets = [\"x-accel-expires\"]"],
+        &[],
+    ),
+    nginx(
+        "x-accel-expires ignored",
+        "server { location / { CACHED proxy_ignore_headers X-Accel-Expires; } }",
+        &["targets = []"],
+        &[],
+    ),
+    nginx(
+        "unknown part of a key",
+        "server { location / { CACHED proxy_cache_key $host$request_uri_class; } }",
+        &["bypass = true"],
+        &[],
+    ),
+    nginx(
+        "map with a default",
+        "map $request_method $m { default 1; GET 0; HEAD 0; }
              server { location / { CACHED proxy_cache_bypass $m; proxy_no_cache $m; } }",
-            &["not-methods = [\"GET\", \"HEAD\"]"],
-            &[],
-        ),
-        nginx(
-            "set back",
-            "server { set $skip 1; if ($request_method = GET) { set $skip 0; }
+        &["not-methods = [\"GET\", \"HEAD\"]"],
+        &[],
+    ),
+    nginx(
+        "set back",
+        "server { set $skip 1; if ($request_method = GET) { set $skip 0; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
-            &["not-methods = [\"GET\"]"],
-            &[],
-        ),
-        nginx(
-            "nested without cache",
-            "server { location / { CACHED location /account/ { proxy_cache off; proxy_pass http://a; } } }",
-            &["paths = [\"/account/*\"]\nmax-body = \"1M\"\nset-host = \"a\"\nbypass = true"],
-            &[],
-        ),
-    ]);
-}
+        &["not-methods = [\"GET\"]"],
+        &[],
+    ),
+    nginx(
+        "nested without cache",
+        "server { location / { CACHED location /account/ { proxy_cache off;
+             proxy_pass http://a; } } }",
+        &["paths = [\"/account/*\"]\nmax-body = \"1M\"\nset-host = \"a\"\nbypass = true"],
+        &[],
+    ),
+];
 
 #[test]
-fn nginx_access_stays_controlled() {
-    check(&[
+fn nginx_personal_responses_are_not_stored() {
+    check(NGINX_STORING);
+}
+
+const NGINX_ACCESS: &[Row] = &[
         nginx(
             "lookahead",
-            "server { server_name x; root /srv; location ~ /\\.(?!wk) { deny all; } location / { } }",
+            "server { server_name x; root /srv; location ~ /\\.(?!wk) { deny all; } location / {
+             } }",
             &["paths = ['~/\\.(?:$|[^w]|w(?:$|[^k]))']\ndeny = true"],
             &[],
         ),
         nginx(
             "other lookaround",
-            "server { server_name x; root /srv; location ~ ^/(?!a+)x/ { deny all; } location / { } }",
+            "server { server_name x; root /srv; location ~ ^/(?!a+)x/ { deny all; } location / {
+             } }",
             &["paths = [\"~^/x/\"]\nrespond = \"501 "],
             &[],
         ),
         nginx(
             "internal",
-            "server { server_name x; location / { proxy_pass http://a; } location /p/ { internal; alias /srv/p/; } }",
+            "server { server_name x; location / { proxy_pass http://a; } location /p/ {
+             internal; alias /srv/p/; } }",
             &["paths = [\"/p/*\"]\nrespond = \"404 Not Found\""],
             &["/srv/p"],
         ),
         nginx(
             "nested",
-            "server { location / { proxy_pass http://a; location /admin/ { allow 10.0.0.0/8; deny all; proxy_pass http://a; } } }",
+            "server { location / { proxy_pass http://a; location /admin/ { allow 10.0.0.0/8;
+             deny all; proxy_pass http://a; } } }",
             &["paths = [\"/admin/*\"]\nnot-clients = [\"10.0.0.0/8\"]\ndeny = true"],
             &[],
         ),
         nginx(
             "nested expression",
-            "server { server_name x; root /srv; location /a/ { location ~ \\.php$ { fastcgi_pass x; } } location /a/b/ { } location / { } }",
+            "server { server_name x; root /srv; location /a/ { location ~ \\.php$ {
+             fastcgi_pass x; } } location /a/b/ { } location / { } }",
             &["not-paths = [\"/a/b/*\"]\nany = [{ paths = [\"/a/*\"] }]\nrespond = \"501 "],
             &[],
         ),
         nginx(
             "client certificates",
-            "server { listen 443 ssl; server_name x; ssl_certificate a; ssl_certificate_key b; ssl_verify_client on; location / { proxy_pass http://a; } }",
+            "server { listen 443 ssl; server_name x; ssl_certificate a; ssl_certificate_key b;
+             ssl_verify_client on; location / { proxy_pass http://a; } }",
             &["schemes = [\"https\"]\ndeny = true"],
             &[],
         ),
@@ -195,18 +203,21 @@ fn nginx_access_stays_controlled() {
             "local listener",
             "server { listen 80; server_name www.x; location / { proxy_pass http://web; } }
              server { listen 127.0.0.1:8080; server_name localhost; location / { proxy_pass http://admin; } }",
-            &["hosts = [\"localhost\"]\nnot-clients = [\"127.0.0.0/8\", \"::1\"]\ndeny = true", "reverse = [\"http://web\"]"],
+            &["hosts = [\"localhost\"]\nnot-clients = [\"127.0.0.0/8\", \"::1\"]\ndeny = true",
+                "reverse = [\"http://web\"]"],
             &[],
         ),
         nginx(
             "lost condition of a refusal",
-            "server { location / { if ($http_x != $http_y) { return 403; } proxy_pass http://a; } }",
+            "server { location / { if ($http_x != $http_y) { return 403; } proxy_pass http://a;
+             } }",
             &["deny = true"],
             &["$http_y"],
         ),
         nginx(
             "values of a map",
-            "map $uri $l { /a 1; /b 2; } server { location / { if ($l = 1) { return 403; } proxy_pass http://a; } }",
+            "map $uri $l { /a 1; /b 2; } server { location / { if ($l = 1) { return 403; }
+             proxy_pass http://a; } }",
             &["deny = true"],
             &["/b"],
         ),
@@ -219,179 +230,208 @@ fn nginx_access_stays_controlled() {
         ),
         nginx(
             "a redirect by wider patterns",
-            "server { location / { if ($http_user_agent ~ \"^a[0-9]$\") { return 301 /m; } proxy_pass http://a; } }",
+            "server { location / { if ($http_user_agent ~ \"^a[0-9]$\") { return 301 /m; }
+             proxy_pass http://a; } }",
             &[],
             &["301"],
         ),
         nginx(
             "a text with a newline",
-            "server { location = /ok { return 200 \"ok\\n\"; } location / { proxy_pass http://a; } }",
+            "server { location = /ok { return 200 \"ok\\n\"; } location / { proxy_pass http://a;
+             } }",
             &["respond = \"200 ok\\u000A\""],
             &[],
         ),
         nginx(
             "servers named twice",
-            "upstream u { server a:80; server a:80; } server { location / { proxy_pass http://u; } }",
+            "upstream u { server a:80; server a:80; } server { location / { proxy_pass http://u;
+             } }",
             &["reverse = [\"http://a:80\"]"],
             &[],
         ),
         nginx(
             "files below the same root",
-            "server { server_name x; root /srv; location / { try_files $uri $uri/ =404; } location ~ \\.css$ { expires 1h; } }",
+            "server { server_name x; root /srv; location / { try_files $uri $uri/ =404; }
+             location ~ \\.css$ { expires 1h; } }",
             &["paths = ['~\\.css$']\nstatuses"],
             &["501"],
         ),
-    ]);
+];
+
+#[test]
+fn nginx_access_stays_controlled() {
+    check(NGINX_ACCESS);
 }
+
+const VCL_STORING: &[Row] = &[
+    vcl(
+        "query in a URL",
+        "sub vcl_recv { if (req.url ~ \"preview=true\") { return (pass); } return (hash); }",
+        &["query = [\"*\"]\nthen = \"continue\"\nbypass"],
+        &[],
+    ),
+    vcl(
+        "fields set before",
+        "sub vcl_recv { if (req.url ~ \"^/api/\") { set req.http.X-A = \"1\"; }
+             if (req.http.X-A) { return (pass); } return (hash); }",
+        &["paths = [\"~^/api/\"]\nthen = \"continue\"\nbypass = true"],
+        &[],
+    ),
+    vcl(
+        "URL changed before",
+        "sub vcl_recv { set req.url = regsub(req.url, \"^/blog\", \"\");
+             if (req.url ~ \"^/admin\") { return (pass); } return (hash); }",
+        &[ALL_PASS],
+        &["/admin"],
+    ),
+    vcl(
+        "negated pattern",
+        "sub vcl_recv { if (req.http.Cookie !~ \"^lang=[a-z]{2}$\") { return (pass); }
+             unset req.http.Cookie; return (hash); }",
+        &[ALL_PASS],
+        &["lang"],
+    ),
+    vcl(
+        "cookies removed by a wider pattern",
+        "sub vcl_recv { if (req.http.Cookie ~ \"^lang=[a-z][a-z]$\") {
+             unset req.http.Cookie; return (hash); } if (req.http.Cookie) { return (pass); }
+             return (hash); }",
+        &["headers = [\"Cookie\"]\nthen = \"continue\"\nbypass = true"],
+        &["request-remove"],
+    ),
+    vcl(
+        "the query taken away",
+        "sub vcl_recv { if (req.url ~ \"\\?(utm_source|gclid)=\") {
+             set req.url = regsub(req.url, \"\\?.*$\", \"\"); } return (hash); }",
+        &[],
+        &["query-keep"],
+    ),
+    vcl(
+        "lifetimes of what is not stored",
+        "sub vcl_backend_response {
+             if (beresp.ttl <= 0s || beresp.http.Set-Cookie || beresp.http.Vary == \"*\") {
+             set beresp.uncacheable = true; return (deliver); } set beresp.ttl = 1h; }",
+        &["default-ttl = [\"200 1h\""],
+        &["\nttl"],
+    ),
+    vcl(
+        "a key that cannot be stated",
+        "sub vcl_hash { if (req.http.X-A ~ \"(?=x)\") { hash_data(req.http.X-B); } }",
+        &["key-headers = [\"X-B\"]"],
+        &[],
+    ),
+];
 
 #[test]
 fn vcl_personal_responses_are_not_stored() {
-    check(&[
-        vcl(
-            "query in a URL",
-            "sub vcl_recv { if (req.url ~ \"preview=true\") { return (pass); } return (hash); }",
-            &["query = [\"*\"]\nthen = \"continue\"\nbypass"],
-            &[],
-        ),
-        vcl(
-            "fields set before",
-            "sub vcl_recv { if (req.url ~ \"^/api/\") { set req.http.X-A = \"1\"; } if (req.http.X-A) { return (pass); } return (hash); }",
-            &["paths = [\"~^/api/\"]\nthen = \"continue\"\nbypass = true"],
-            &[],
-        ),
-        vcl(
-            "URL changed before",
-            "sub vcl_recv { set req.url = regsub(req.url, \"^/blog\", \"\"); if (req.url ~ \"^/admin\") { return (pass); } return (hash); }",
-            &[ALL_PASS],
-            &["/admin"],
-        ),
-        vcl(
-            "negated pattern",
-            "sub vcl_recv { if (req.http.Cookie !~ \"^lang=[a-z]{2}$\") { return (pass); } unset req.http.Cookie; return (hash); }",
-            &[ALL_PASS],
-            &["lang"],
-        ),
-        vcl(
-            "cookies removed by a wider pattern",
-            "sub vcl_recv { if (req.http.Cookie ~ \"^lang=[a-z][a-z]$\") { unset req.http.Cookie; return (hash); } if (req.http.Cookie) { return (pass); } return (hash); }",
-            &["headers = [\"Cookie\"]\nthen = \"continue\"\nbypass = true"],
-            &["request-remove"],
-        ),
-        vcl(
-            "the query taken away",
-            "sub vcl_recv { if (req.url ~ \"\\?(utm_source|gclid)=\") { set req.url = regsub(req.url, \"\\?.*$\", \"\"); } return (hash); }",
-            &[],
-            &["query-keep"],
-        ),
-        vcl(
-            "lifetimes of what is not stored",
-            "sub vcl_backend_response { if (beresp.ttl <= 0s || beresp.http.Set-Cookie || beresp.http.Vary == \"*\") { set beresp.uncacheable = true; return (deliver); } set beresp.ttl = 1h; }",
-            &["default-ttl = [\"200 1h\""],
-            &["\nttl"],
-        ),
-        vcl(
-            "a key that cannot be stated",
-            "sub vcl_hash { if (req.http.X-A ~ \"(?=x)\") { hash_data(req.http.X-B); } }",
-            &["key-headers = [\"X-B\"]"],
-            &[],
-        ),
-    ]);
+    check(VCL_STORING);
 }
+
+const VCL_ACCESS: &[Row] = &[
+    vcl(
+        "negated pattern",
+        "sub vcl_recv { if (req.http.X-Key !~ \"^s3cret[0-9]$\") { return (synth(403)); }
+             return (hash); }",
+        &["name = \"lost condition\"\ndeny = true"],
+        &["s3cret"],
+    ),
+    vcl(
+        "a status without a text",
+        "sub vcl_recv { if (req.url ~ \"^/x\") { return (synth(401)); } }",
+        &["respond = \"401\""],
+        &[],
+    ),
+    vcl(
+        "a ban that is not made",
+        "acl p { \"10.0.0.1\"; } sub vcl_recv { if (req.method == \"BAN\") {
+             if (client.ip !~ p) { return (synth(403, \"no\")); } ban(\"req.url ~ x\");
+             return (synth(200, \"Ban added.\")); } }",
+        &["respond = \"501 "],
+        &["Ban added"],
+    ),
+    vcl(
+        "fields of the proxy",
+        "sub vcl_deliver { unset resp.http.Via; unset resp.http.X-Varnish;
+             unset resp.http.Age; }",
+        &["hide = [\"via\"]", "hide = [\"age\"]"],
+        &["501"],
+    ),
+    vcl(
+        "methods that pass",
+        "sub vcl_recv {
+             if (req.method != \"GET\" && req.method != \"HEAD\" && req.method != \"POST\") {
+             return (pipe); } if (req.method != \"GET\" && req.method != \"HEAD\") {
+             return (pass); } return (hash); }",
+        &["methods = [\"GET\", \"HEAD\", \"POST\"]\nnot-methods = [\"GET\", \"HEAD\"]\n"],
+        &["lost condition"],
+    ),
+];
 
 #[test]
 fn vcl_access_stays_controlled() {
-    check(&[
-        vcl(
-            "negated pattern",
-            "sub vcl_recv { if (req.http.X-Key !~ \"^s3cret[0-9]$\") { return (synth(403)); } return (hash); }",
-            &["name = \"lost condition\"\ndeny = true"],
-            &["s3cret"],
-        ),
-        vcl(
-            "a status without a text",
-            "sub vcl_recv { if (req.url ~ \"^/x\") { return (synth(401)); } }",
-            &["respond = \"401\""],
-            &[],
-        ),
-        vcl(
-            "a ban that is not made",
-            "acl p { \"10.0.0.1\"; } sub vcl_recv { if (req.method == \"BAN\") { if (client.ip !~ p) { return (synth(403, \"no\")); } ban(\"req.url ~ x\"); return (synth(200, \"Ban added.\")); } }",
-            &["respond = \"501 "],
-            &["Ban added"],
-        ),
-        vcl(
-            "fields of the proxy",
-            "sub vcl_deliver { unset resp.http.Via; unset resp.http.X-Varnish; unset resp.http.Age; }",
-            &["hide = [\"via\"]", "hide = [\"age\"]"],
-            &["501"],
-        ),
-        vcl(
-            "methods that pass",
-            "sub vcl_recv { if (req.method != \"GET\" && req.method != \"HEAD\" && req.method != \"POST\") { return (pipe); } if (req.method != \"GET\" && req.method != \"HEAD\") { return (pass); } return (hash); }",
-            &["methods = [\"GET\", \"HEAD\", \"POST\"]\nnot-methods = [\"GET\", \"HEAD\"]\n"],
-            &["lost condition"],
-        ),
-    ]);
+    check(VCL_ACCESS);
 }
 
-#[test]
-fn squid_fails_closed() {
-    check(&[
-        squid(
-            "queries",
-            "http_port 80 accel defaultsite=a.test
+const SQUID: &[Row] = &[
+    squid(
+        "queries",
+        "http_port 80 accel defaultsite=a.test
              cache_peer 10.0.0.1 parent 80 0 originserver
              acl QUERY urlpath_regex cgi-bin \\?
              cache deny QUERY",
-            &["any = [{ paths = [\"~cgi-bin\"] }, { query = [\"*\"] }]", "bypass = true"],
-            &["\\?"],
-        ),
-        squid(
-            "lists in files",
-            "acl lan src 10.0.0.0/8
+        &["any = [{ paths = [\"~cgi-bin\"] }, { query = [\"*\"] }]", "bypass = true"],
+        &["\\?"],
+    ),
+    squid(
+        "lists in files",
+        "acl lan src 10.0.0.0/8
              acl blocked dstdomain \"/does/not/exist\"
              http_access deny blocked
              http_access allow lan",
-            &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-            &[],
-        ),
-        squid(
-            "invalid denials",
-            "acl lan src 10.0.0.0/8
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &[],
+    ),
+    squid(
+        "invalid denials",
+        "acl lan src 10.0.0.0/8
              acl blocked dstdomain a_b..c
              http_access deny blocked
              http_access allow lan",
-            &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-            &[],
-        ),
-        squid(
-            "comments behind tabs",
-            "acl Safe_ports port 80\t\t# http
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &[],
+    ),
+    squid(
+        "comments behind tabs",
+        "acl Safe_ports port 80\t\t# http
              acl Safe_ports port 443\t# https
              http_access deny !Safe_ports
              acl lan src 10.0.0.0/8 # lan
              http_access allow lan",
-            &["ports = [\"1-79\", \"81-442\", \"444-65535\"]", "clients = [\"10.0.0.0/8\"]"],
-            &["http\""],
-        ),
-        squid(
-            "refresh patterns",
-            "http_port 3128
+        &["ports = [\"1-79\", \"81-442\", \"444-65535\"]", "clients = [\"10.0.0.0/8\"]"],
+        &["http\""],
+    ),
+    squid(
+        "refresh patterns",
+        "http_port 3128
              refresh_pattern changelogs.ubuntu.com\\/.* 0 1% 1
              refresh_pattern \\.deb$ 129600 100% 129600
              refresh_pattern . 0 20% 4320
              refresh_pattern \\.rpm$ 129600 100% 129600",
-            &["hosts = [\"changelogs.ubuntu.com\"]", "paths = ['~\\.deb$']"],
-            &["rpm", "~changelogs"],
-        ),
-        squid(
-            "names of proxies",
-            "visible_hostname cache.example.com
+        &["hosts = [\"changelogs.ubuntu.com\"]", "paths = ['~\\.deb$']"],
+        &["rpm", "~changelogs"],
+    ),
+    squid(
+        "names of proxies",
+        "visible_hostname cache.example.com
              request_header_access Proxy-Connection deny all
              request_header_access User-Agent deny all
              request_header_replace User-Agent Any/1.0",
-            &["pseudonym = \"cache\"", "request-set = [\"User-Agent: Any/1.0\"]"],
-            &["Proxy-Connection", "501"],
-        ),
-    ]);
+        &["pseudonym = \"cache\"", "request-set = [\"User-Agent: Any/1.0\"]"],
+        &["Proxy-Connection", "501"],
+    ),
+];
+
+#[test]
+fn squid_fails_closed() {
+    check(SQUID);
 }

@@ -255,14 +255,7 @@ impl Squid {
                 if line.word(1) == "deny" && line.word(0).ends_with("cp_access") => {}
             "icp_access" | "htcp_access" | "miss_access" | "http_reply_access" | "snmp_access"
                 if line.word(1) == "allow" && line.word(2) == "all" && line.words.len() == 3 => {}
-            "request_header_replace" => {
-                // The field was removed by request_header_access.
-                let mut rule = RuleDraft::new(&line.words.join(" "), &Tests::default());
-                rule.continues = true;
-                let value = line.words.get(2..).unwrap_or_default().join(" ");
-                rule.add("request-set", format!("{}: {}", line.word(1), escaped(&value)));
-                rule.push(out);
-            }
+            "request_header_replace" => header_replace(line, out),
             "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
             "via" => {}
             "forwarded_for" => match line.word(1) {
@@ -609,6 +602,15 @@ fn network(text: &str) -> Option<Vec<String>> {
     let network = text.parse::<ipnet::IpNet>().ok().map(|network| network.trunc().to_string());
     let address = || text.parse::<std::net::IpAddr>().ok().map(|address| address.to_string());
     network.or_else(address).map(|one| vec![one])
+}
+
+/// Sets a field that `request_header_access` removes.
+fn header_replace(line: &Line, out: &mut Output) {
+    let mut rule = RuleDraft::new(&line.words.join(" "), &Tests::default());
+    rule.continues = true;
+    let value = line.words.get(2..).unwrap_or_default().join(" ");
+    rule.add("request-set", format!("{}: {}", line.word(1), escaped(&value)));
+    rule.push(out);
 }
 
 fn cache_dir(line: &Line, out: &mut Output) {

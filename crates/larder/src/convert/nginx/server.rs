@@ -496,16 +496,8 @@ impl<'a> LocationOf<'a, '_> {
             variables: &variables,
             is_server: false,
         };
-        if one.is_wider {
-            let reason = "the expression is not supported: answered with 501, and perhaps more";
-            out.lose(&one.directive.at, &format!("location {}", one.path), reason);
-            return replies::refuse(&place, "501 Not converted: location", out);
-        }
-        if let Some(internal) = scope.own("internal") {
-            if !self.is_error_page(&one.path) {
-                out.lose(&internal.at, "internal", "X-Accel-Redirect is not followed");
-            }
-            return replies::refuse(&place, "404 Not Found", out);
+        if self.refused(one, &place, out) {
+            return;
         }
         // nginx rewrites and returns before it checks access.
         if replies::write(&place, out) {
@@ -540,6 +532,22 @@ impl<'a> LocationOf<'a, '_> {
         if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
             rule.push(out);
         }
+    }
+
+    /// Refuses the requests of a location that no client may reach, or that cannot be stated.
+    fn refused(&self, one: &Location<'_>, place: &Place<'_, '_>, out: &mut Output) -> bool {
+        if one.is_wider {
+            let reason = "the expression is not supported: answered with 501, and perhaps more";
+            out.lose(&one.directive.at, &format!("location {}", one.path), reason);
+            replies::refuse(place, "501 Not converted: location", out);
+            return true;
+        }
+        let Some(internal) = place.scope.own("internal") else { return false };
+        if !self.is_error_page(&one.path) {
+            out.lose(&internal.at, "internal", "X-Accel-Redirect is not followed");
+        }
+        replies::refuse(place, "404 Not Found", out);
+        true
     }
 
     /// Returns whether a path is that of an error page of the server.
