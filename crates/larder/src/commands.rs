@@ -13,6 +13,7 @@ pub mod first_steps;
 pub mod fleet;
 pub mod format;
 pub mod inspect;
+pub mod last_reload;
 pub mod lists;
 pub mod operate;
 mod pid_of_proxy;

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
 
 use proxy::admin::guard::Guard;
 use proxy::observe::access_log::AccessLog;
 use proxy::observe::log_slot::LogSlot;
-use proxy::observe::metrics::{Samples, Source};
 use proxy::observe::systemd;
 use proxy::options::Options;
-use proxy::{Control, ListenerChange, ListenerChanges, TokioClock};
+use proxy::{Control, ListenerChange, ListenerChanges};
 
+use crate::commands::last_reload::LastReload;
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
 use crate::config::loaded::{Changes, Loaded};
@@ -46,45 +45,6 @@ pub struct Reloader {
     pub last: LastReload,
 }
 
-/// The outcome of the last reload.
-#[derive(Clone, Default)]
-pub struct LastReload(Arc<Mutex<Option<(SystemTime, Result<(), String>)>>>);
-
-impl LastReload {
-    fn note(&self, outcome: Result<(), String>) {
-        let now = TokioClock::system().wall();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, outcome));
-    }
-
-    fn get(&self) -> Option<(u64, Result<(), String>)> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let at = last.0.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Some((at, last.1))
-    }
-
-    /// Returns time and outcome as JSON; null if there was no reload.
-    pub fn view(&self) -> serde_json::Value {
-        match self.get() {
-            None => serde_json::Value::Null,
-            Some((at, outcome)) => {
-                serde_json::json!({"at": at, "done": outcome.is_ok(), "error": outcome.err()})
-            }
-        }
-    }
-}
-
-impl Source for LastReload {
-    fn samples(&self, out: &mut Samples) {
-        let last = self.get();
-        let help = "1 unless the last reload of the configuration failed.";
-        let is_good = last.as_ref().is_none_or(|(_, outcome)| outcome.is_ok());
-        out.gauge("larder_config_last_reload_successful", help, &[], is_good);
-        let help = "Time of the last reload, in seconds since 1970; 0: none.";
-        let at = last.map_or(0, |(at, _)| at);
-        out.gauge("larder_config_last_reload_timestamp_seconds", help, &[], at);
-    }
-}
-
 impl Reloader {
     /// Reloads. Errors are logged, and then only the log files have changed. Returns what changed
     /// and what waits for a restart, or the errors.
@@ -102,7 +62,7 @@ impl Reloader {
             }
         }
         systemd::ready();
-        self.last.note(taken.as_ref().map(|_| ()).map_err(String::clone));
+        self.last.note(taken.as_ref().err().cloned());
         taken.map(|Changes { applied, waiting, .. }| {
             serde_json::json!({"applied": applied, "waiting": waiting})
         })

@@ -37,8 +37,9 @@ use crate::caches::open_caches::Cache;
 use crate::caches::{store_options, watch};
 use crate::commands::demo::Demo;
 use crate::commands::first_steps::{FirstSteps, first_steps};
+use crate::commands::last_reload::LastReload;
 use crate::commands::lists;
-use crate::commands::reload::{LastReload, Reloader, open_access_log};
+use crate::commands::reload::{Reloader, open_access_log};
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
 use crate::config::layers::Layer;
@@ -100,10 +101,7 @@ fn prepare(
     let config = loaded.config.clone();
     logging::start(&config.log_level);
     let warned = config.warnings();
-    let of_machine = machine::disproportions(&config);
-    let (descriptors, refused) = limits::raise_descriptor_limit();
-    let warnings = loaded.warnings.iter().chain(&warned).chain(&of_machine).chain(&refused);
-    warnings.for_each(|warning| log::warn!("{warning}"));
+    let descriptors = warn(&loaded, &warned);
     let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
     let fleet = fleet(&config)?;
@@ -115,28 +113,19 @@ fn prepare(
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
     let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
     warnings.iter().for_each(|warning| log::warn!("{warning}"));
-    let caches = match takes_over {
-        true => None,
-        false => Some(open_caches::open_all(&config).map_err(Failure::runtime)?),
-    };
+    let caches = (!takes_over).then(|| open_caches::open_all(&config));
+    let caches = caches.transpose().map_err(Failure::runtime)?;
 
-    let user = match &identity {
-        Identity::Become(user) => Some(user),
-        Identity::Unprivileged | Identity::Root => None,
-    };
-    let pid_file = config.pid_file.as_deref().map(|path| PidFile::open(path, user));
-    let pid_file = pid_file.transpose().map_err(Failure::runtime)?.map(Arc::new);
+    let pid_file = pid_file(&config, &identity).map_err(Failure::runtime)?;
     change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
-    let log = open_access_log(&config).map_err(Failure::runtime)?;
-    let access_log = Arc::new(LogSlot::new(log));
+    let access_log = Arc::new(LogSlot::new(open_access_log(&config).map_err(Failure::runtime)?));
     let control = Control::new(options);
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));
     let listener_changes = ListenerChanges::default();
     let upgrader = Arc::new(Upgrader::new(sockets.clone(), control.clone()));
-    let shutdown = Shutdown { control: control.clone(), upgrader: upgrader.clone() };
     let last_reload = LastReload::default();
     let facts = facts(file.as_deref(), &sockets, &last_reload);
-    let reloader = Arc::new(Mutex::new(Reloader {
+    let act = start_acting(Reloader {
         file,
         flags,
         loaded,
@@ -149,10 +138,7 @@ fn prepare(
         upgrader: upgrader.clone(),
         listener_changes: listener_changes.clone(),
         last: last_reload.clone(),
-    }));
-    let act = act_with(reloader.clone(), shutdown.clone());
-    lists::start(reloader).map_err(|error| cannot("start a thread", &error))?;
-    listen_to_signals(shutdown, act.clone())?;
+    })?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
     Ok(Start {
@@ -174,6 +160,25 @@ fn prepare(
         listener_changes,
         upgrader,
     })
+}
+
+/// Logs the warnings about the configuration. Returns the limit of open files, which is raised.
+fn warn(loaded: &Loaded, of_config: &[String]) -> u64 {
+    let of_machine = machine::disproportions(&loaded.config);
+    let (descriptors, refused) = limits::raise_descriptor_limit();
+    let warnings = loaded.warnings.iter().chain(of_config).chain(&of_machine).chain(&refused);
+    warnings.for_each(|warning| log::warn!("{warning}"));
+    descriptors
+}
+
+/// Opens the pid file, if one is configured. The error is a sentence.
+fn pid_file(config: &Config, identity: &Identity) -> Result<Option<Arc<PidFile>>, String> {
+    let user = match identity {
+        Identity::Become(user) => Some(user),
+        Identity::Unprivileged | Identity::Root => None,
+    };
+    let file = config.pid_file.as_deref().map(|path| PidFile::open(path, user));
+    Ok(file.transpose()?.map(Arc::new))
 }
 
 /// Binds the sockets for clients, then for nodes of the fleet, and that of the admin interface.
@@ -203,6 +208,18 @@ fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
         fleet.warnings.iter().for_each(|warning| log::warn!("{warning}"));
     }
     Ok(fleet)
+}
+
+/// Starts to listen to signals, and to look at the files of lists. Returns a function that carries
+/// out actions.
+fn start_acting(reloader: Reloader) -> Result<Act, Failure> {
+    let (control, upgrader) = (reloader.control.clone(), reloader.upgrader.clone());
+    let shutdown = Shutdown { control, upgrader };
+    let reloader = Arc::new(Mutex::new(reloader));
+    let act = act_with(reloader.clone(), shutdown.clone());
+    lists::start(reloader).map_err(|error| cannot("start a thread", &error))?;
+    listen_to_signals(shutdown, act.clone())?;
+    Ok(act)
 }
 
 /// Returns a function that carries out actions, for the signals and the admin interface.

@@ -346,7 +346,7 @@ const VCL_ACCESS: &[Row] = &[
         "acl p { \"10.0.0.1\"; } sub vcl_recv { if (req.method == \"BAN\") {
              if (client.ip !~ p) { return (synth(403, \"no\")); } ban(\"req.url ~ x\");
              return (synth(200, \"Ban added.\")); } }",
-        &["respond = \"501 "],
+        &["[purge]\nfrom = [\"10.0.0.1\"]"],
         &["Ban added"],
     ),
     vcl(

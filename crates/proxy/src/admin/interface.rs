@@ -128,8 +128,8 @@ impl Action {
 /// An explanation, or a sentence on why there is none.
 pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// What was done, or a sentence on why nothing was. For a reload: the changes made and those that
-/// need a restart.
+/// Result of an action, or a sentence on why nothing was done. For a reload: the changes made and
+/// those that need a restart.
 pub type Done<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
 /// Operations that the interface needs from the running proxy.

@@ -31,7 +31,7 @@ impl Source for CertificateFigures {
     }
 }
 
-/// Returns the state of this process as JSON for operators. `facts` are those that the program adds.
+/// Returns the state of this process as JSON for operators, with the `facts` that the program adds.
 pub(crate) fn view(
     (readiness, facts): (&Readiness, Value),
     options: &Options,

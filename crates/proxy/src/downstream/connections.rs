@@ -221,7 +221,7 @@ impl TrackedConnection {
             false => !is_over(state.since().unwrap_or(self.since), BUSY),
         };
         // A new HTTP/2 client could lose its first request by a GOAWAY.
-        if !state.draining() && !(state.is_fresh() && is_spared) {
+        if !(state.draining() || state.is_fresh() && is_spared) {
             state.drain();
         }
         let waits = state.is_fresh() || state.phase() != Phase::Busy;

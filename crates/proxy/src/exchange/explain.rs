@@ -539,16 +539,15 @@ impl ExplainedRequest<'_> {
         let decided = self.rule.as_ref().and_then(|rule| rule.decided(status, &headers));
         let decided = decided.filter(|_| self.target.site.vouched().is_none());
         let settings = decided.as_ref().map_or(self.settings(), |rule| &rule.settings);
-        let class = self.facts.class;
-        let facts = RequestFacts { class, ..self.facts.of_get() };
+        let facts = RequestFacts { class: self.facts.class, ..self.facts.of_get() };
         let judged = storability::judge(&facts, status, &headers, times, settings);
         let directives = ResponseDirectives::parse(&headers, settings);
         let received = times.received;
         let target = facts.target;
         let freshness =
             freshness::lifetime(target, status, &headers, &directives, received, settings);
-        let set = freshness::setting(target, status, &headers, &directives, received, settings);
-        let set = set.map(|key| self.setting(key, settings));
+        let set = freshness::setting(target, status, &headers, &directives, received, settings)
+            .map(|key| self.setting(key, settings));
         let inapplicable =
             freshness::inapplicable(target, status, &headers, &directives, received, settings);
         let vary = match Vary::of(&headers) {

@@ -30,6 +30,7 @@ use crate::fleet_control::stream;
 use crate::fleet_control::upkeep;
 use crate::fleet_control::upkeep::FleetSetup;
 use crate::object::buffers::BufferFigures;
+use crate::observe::metrics::Metrics;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
 use crate::peers::purge_stream::{PurgeStream, StreamFigures};
@@ -166,6 +167,14 @@ fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ende
     result
 }
 
+/// Adds the figures that every proxy has.
+fn add_figures(metrics: &Metrics, requests: &Shared, control: &Control, clock: TokioClock) {
+    metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
+    metrics.add_source(Box::new(BufferFigures(requests.buffers.clone())));
+    metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
+    metrics.add_source(Box::new(CertificateFigures(control.clone())));
+}
+
 /// Creates the starting state of each worker. Afterwards only the workers hold the listening
 /// sockets, so the ports close when they drain.
 fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
@@ -186,10 +195,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
         admin.metrics.add_source(Box::new(StreamFigures(stream.clone(), clock)));
     }
     if let Some(admin) = &admin {
-        admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
-        admin.metrics.add_source(Box::new(BufferFigures(requests.buffers.clone())));
-        admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
-        admin.metrics.add_source(Box::new(CertificateFigures(control.clone())));
+        add_figures(&admin.metrics, &requests, &control, clock);
     }
     let process = Arc::new(Process {
         requests,
@@ -240,6 +246,9 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     Ok(starts)
 }
 
+/// Tells that the store has been released.
+type Tell = Box<dyn FnOnce() + Send>;
+
 struct Start {
     index: usize,
     process: Arc<Process>,
@@ -260,7 +269,7 @@ struct Start {
     fleet: Option<FleetSetup>,
     accepting: Option<Box<dyn FnOnce() + Send>>,
     /// Set for the first worker only.
-    released: Option<Box<dyn FnOnce() + Send>>,
+    released: Option<Tell>,
 }
 
 /// Counts a worker as ended on drop, however the worker ends.
@@ -440,7 +449,7 @@ async fn detached(services: Rc<Services>) {
 async fn drain_for_next(
     worker: &Worker,
     control: &Control,
-    (share, tell): (&watch::Sender<OpenState>, Option<Box<dyn FnOnce() + Send>>),
+    (share, tell): (&watch::Sender<OpenState>, Option<Tell>),
     (admin, fleet, stream): (Option<AdminTask>, Option<FleetTask>, Option<AbortHandle>),
 ) -> Option<Ended> {
     let process = &worker.process;

@@ -473,6 +473,15 @@ fn rules_are_checked_one_by_one() {
         ),
         ("ttl = ['404']", "larder.toml:3: rule.ttl: expected a duration such as 30s, at most"),
         ("ttl = ['1m', '404 1s']", "larder.toml:2: rule.ttl: expected one duration, or each"),
+    ] {
+        let told = problems(&format!("\n[[rule]]\n{text}"));
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
+fn limits_and_passwords_of_rules_are_checked() {
+    for (text, expected) in [
         ("limit-rate = '10'", "larder.toml:3: rule.limit-rate: expected requests in a time"),
         ("limit-by = 'ip'", "larder.toml:3: rule.limit-by: expected \"client\", \"site\""),
         ("limit-burst = 2", "larder.toml:2: rule.limit-burst: expected limit-rate beside it"),

@@ -167,7 +167,7 @@ impl Samples {
         self.families[index].figures.push((labels, figure));
     }
 
-    /// Returns the sum of the figures of this name whose labels are `wanted`; histograms count as 0.
+    /// Returns the sum of the figures of this name whose labels are `wanted`. Histograms count 0.
     pub(crate) fn sum(&self, name: &str, wanted: impl Fn(&Labels) -> bool) -> f64 {
         let figures = self.family(name).filter(|(labels, _)| wanted(labels));
         let value = |(_, figure): &(Labels, Figure)| match figure {

@@ -91,7 +91,8 @@ fn each_scrape_calls_the_sources_and_groups_families() {
     metrics.scrape(Format::Text);
     let text = metrics.scrape(Format::Text);
     let at = text.find("# HELP larder_device_reads_total").unwrap();
-    let expected = "# HELP larder_device_reads_total Reads.\n# TYPE larder_device_reads_total counter\n\
+    let expected = "# HELP larder_device_reads_total Reads.\n\
+                    # TYPE larder_device_reads_total counter\n\
                     larder_device_reads_total{device=\"a\\\"b\\\\c\\nd\"} 2\n\
                     larder_device_reads_total{device=\"b\"} 7\n";
     assert!(text[at..].starts_with(expected), "{}", &text[at..]);
