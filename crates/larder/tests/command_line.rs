@@ -336,7 +336,7 @@ fn convert_reports_losses_and_replaces_no_file() {
                  proxy_redirect off;\n }\n}\n";
     fs::write(dir.path().join("site.conf"), nginx).expect("written");
     let convert = |more: &[&str]| larder(dir.path(), &[&["convert", "site.conf"], more].concat());
-    let loss = "larder: site.conf:4: limit_req: there is no limit of requests by time\n";
+    let loss = "larder: site.conf:4: limit_req: there is no such zone\n";
     expect(&convert(&["--out", "a.toml"]), 3, "", loss);
     let refused = "larder: a.toml: File exists (os error 17) (--force replaces it)\n";
     expect(&convert(&["--out", "a.toml"]), 1, "", refused);
