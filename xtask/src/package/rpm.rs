@@ -15,7 +15,7 @@ const FOLDERS: Folders = Folders { zsh: "site-functions" };
 pub fn write(contents: &Contents, time: u64) -> Result<Vec<u8>, String> {
     let failed = |error: rpm::Error| format!("rpm: {error}");
     let time = u32::try_from(time).map_err(|_| format!("rpm: no time after 2106: {time}"))?;
-    let config = BuildConfig::v4().source_date(time).compression(CompressionWithLevel::Gzip(9));
+    let config = BuildConfig::v4().source_date(time).compression(CompressionWithLevel::Zstd(19));
     let summary = "Caching HTTP proxy that manages its own disk";
     let mut package = PackageBuilder::new("larder", VERSION, "Apache-2.0", "x86_64", summary);
     package

@@ -81,8 +81,13 @@ pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Differe
 /// Plays the tests to one program, in each of the configurations that they require.
 fn play(program: &Path, tests: &[Test]) -> Played {
     World::in_real_time(async |world, origin| {
+        let files = tempfile::tempdir().expect("a directory for files");
         let start = |file: &str, reverse: bool| {
-            let configuration = fs::read_to_string(directory().join(file)).expect("a file");
+            let path = directory().join(file);
+            let configuration = match reverse {
+                true => origin.configuration(&path, files.path()),
+                false => fs::read_to_string(path).expect("a file"),
+            };
             let origin = reverse.then(|| origin.address());
             Program::start(&Start { program, origin, configuration: &configuration, logs: true })
         };
@@ -103,6 +108,7 @@ fn play(program: &Path, tests: &[Test]) -> Played {
         fronts.iter_mut().for_each(Program::stop);
         let mut names: Vec<_> = fronts.iter().flat_map(Program::names).collect();
         names.push((origin.address().to_string(), "<origin>"));
+        names.push((files.path().display().to_string(), "<files>"));
         let masked =
             |messages: &[Vec<u8>]| Masked::of(&messages.join(&b"\n----\n"[..]), &names, APART);
         let of_test = |at: usize| {
