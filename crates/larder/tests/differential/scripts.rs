@@ -108,6 +108,7 @@ fn play(program: &Path, tests: &[Test]) -> Played {
         fronts.iter_mut().for_each(Program::stop);
         let mut names: Vec<_> = fronts.iter().flat_map(Program::names).collect();
         names.push((origin.address().to_string(), "<origin>"));
+        names.push((format!("localhost:{}", origin.address().port()), "<other name>"));
         names.push((files.path().display().to_string(), "<files>"));
         let masked =
             |messages: &[Vec<u8>]| Masked::of(&messages.join(&b"\n----\n"[..]), &names, APART);
