@@ -40,6 +40,11 @@ impl Config {
             if let Some(why) = self.idle_action(rule) {
                 told.push(format!("{}: {why}", called(at)));
             }
+            if let Some(key) = rule.loose_lifetime() {
+                let text = "limits, basic-auth and allow-methods make the rule apply to any \
+                            reading of a path, which a server may read as another page";
+                told.push(format!("{}: {key} belongs in another rule: {text}", called(at)));
+            }
             let paths = (&rule.when.is.paths, &rule.when.not.paths);
             if rule.actions.try_root.is_some() && paths.0.is_empty() && paths.1.is_empty() {
                 let text = "try-root serves every file of the directory, programs and settings of \
@@ -340,5 +345,13 @@ mod tests {
     fn a_rule_that_refuses_all_needs_no_limits() {
         let told = told("[[rule]]\ndeny = true\nlimit-rate = '1/s'");
         assert_eq!(told, ["rule 1: limits and basic-auth have no effect beside deny"]);
+    }
+
+    #[test]
+    fn lifetimes_belong_in_rules_for_one_reading_of_a_path() {
+        let rule = |rest: &str| told(&format!("[[rule]]\npaths = ['/x*']\nttl = '1h'\n{rest}"));
+        assert_eq!(rule("query-sort = true"), Vec::<String>::new());
+        let told = rule("limit-rate = '1/s'");
+        assert!(told[0].starts_with("rule 1: ttl belongs in another rule: "), "{told:?}");
     }
 }

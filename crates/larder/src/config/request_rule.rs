@@ -79,6 +79,16 @@ impl RequestRule {
         self.name.clone().unwrap_or_else(|| format!("rule {number}"))
     }
 
+    /// Returns a key that lengthens lifetimes although the rule applies to any reading of its
+    /// paths, because others of its keys do.
+    pub fn loose_lifetime(&self) -> Option<&'static str> {
+        let RuleActions { guards, allow_methods, .. } = &self.actions;
+        let is_loose = guards.is_any() || !allow_methods.is_empty();
+        let lengthens = |key: &&str| ["ttl", "default-ttl", "min-ttl"].contains(key);
+        let key = self.own.iter().map(|own| own.key).find(lengthens);
+        key.filter(|_| is_loose && !self.when.is.paths.is_empty())
+    }
+
     /// Returns the rule as the proxy uses it. `number` counts from 1; `base` applies where the rule
     /// has no value.
     pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {

@@ -42,8 +42,8 @@ const FOR_OTHERS: [HeaderName; 8] = [
     HeaderName::from_static("cdn-loop"),
 ];
 
-/// Field of the response that overrules `Cache-Control` for caches in front of origins.
-const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+/// Field by which origins tell nginx a lifetime, of which 0 forbids storing.
+const ACCEL_EXPIRES: HeaderName = HeaderName::from_static("x-accel-expires");
 
 /// The origin, and what decides where its redirects may lead.
 pub(crate) struct FollowedOrigin {
@@ -58,6 +58,8 @@ pub(crate) struct FollowedOrigin {
     /// True if the request may identify its client.
     pub is_personal: bool,
     pub may_ask: MayAsk,
+    /// Fields of a response that overrule `Cache-Control` here.
+    pub targets: Vec<HeaderName>,
 }
 
 /// Decides whether a client may ask the origin for a URL with these fields through the cache.
@@ -81,6 +83,8 @@ struct Carried {
     is_unstorable: bool,
     /// True if the response may be for this client only.
     is_private: bool,
+    /// True if each use of the response must be confirmed.
+    is_uncertain: bool,
 }
 
 impl FollowedOrigin {
@@ -108,7 +112,7 @@ impl FollowedOrigin {
         for _ in 0..self.follow.most {
             let next = self.next_hop(&hop, &response).filter(|next| !visited.contains(&next.url));
             let Some(next) = next else { break };
-            carried.note(&hop, response.headers(), self.is_personal);
+            carried.note(&hop, response.headers(), self);
             // A short text, after which the connection can be used again.
             response.body_mut().take_whole();
             drop(response);
@@ -117,7 +121,7 @@ impl FollowedOrigin {
             response = Box::pin(self.send_hop(with, &hop, &outgoing)).await?;
         }
         if visited.len() > 1 {
-            carried.add_to(&hop, response.headers_mut());
+            carried.add_to(&hop, response.headers_mut(), &self.targets);
         }
         Ok(response)
     }
@@ -147,6 +151,7 @@ impl FollowedOrigin {
         let mut lines = response.headers().get_all(header::LOCATION).iter();
         let (Some(location), None) = (lines.next(), lines.next()) else { return None };
         let url = hop.url.resolve(location.to_str().ok()?)?;
+        url.sent().parse::<Uri>().ok()?;
         let is_own = self.is_own(hop, &url);
         if !is_own && !self.permits(hop, &url) {
             return None;
@@ -236,10 +241,10 @@ impl Hop {
 
 impl Carried {
     /// Records the fields of a redirect.
-    fn note(&mut self, hop: &Hop, fields: &HeaderMap, is_personal: bool) {
+    fn note(&mut self, hop: &Hop, fields: &HeaderMap, origin: &FollowedOrigin) {
         let says = |directive: &str| {
-            let lines = [header::CACHE_CONTROL, CDN_CACHE_CONTROL];
-            let mut lines = lines.iter().flat_map(|name| fields.get_all(name));
+            let names = [&[header::CACHE_CONTROL][..], &origin.targets].concat();
+            let mut lines = names.iter().flat_map(|name| fields.get_all(name));
             lines.any(|line| {
                 let parts = line.as_bytes().split(|byte| *byte == b',');
                 let name = |part: &[u8]| {
@@ -250,8 +255,10 @@ impl Carried {
             })
         };
         let is_shared = says("public") || says("s-maxage");
-        self.is_unstorable |= says("no-store");
-        self.is_private |= says("private") || (is_personal && !is_shared);
+        let is_zero = || fields.get(ACCEL_EXPIRES).is_some_and(|at| at == "0");
+        self.is_unstorable |= says("no-store") || is_zero();
+        self.is_uncertain |= says("no-cache");
+        self.is_private |= says("private") || (origin.is_personal && !is_shared);
         self.vary.extend(fields.get_all(header::VARY).iter().cloned());
         if hop.is_own {
             self.cookies.extend(fields.get_all(header::SET_COOKIE).iter().cloned());
@@ -259,16 +266,20 @@ impl Carried {
     }
 
     /// Adds what the redirects say to the fields of the final response, that to `hop`.
-    fn add_to(self, hop: &Hop, fields: &mut HeaderMap) {
+    fn add_to(self, hop: &Hop, fields: &mut HeaderMap, targets: &[HeaderName]) {
         if !hop.is_own {
             // They are for another host.
             fields.remove(header::SET_COOKIE);
         }
         self.vary.into_iter().for_each(|line| _ = fields.append(header::VARY, line));
         self.cookies.into_iter().for_each(|line| _ = fields.append(header::SET_COOKIE, line));
-        let directives = [(self.is_unstorable, "no-store"), (self.is_private, "private")];
+        let directives = [
+            (self.is_unstorable, "no-store"),
+            (self.is_private, "private"),
+            (self.is_uncertain, "no-cache"),
+        ];
         for (_, directive) in directives.into_iter().filter(|(is_said, _)| *is_said) {
-            fields.remove(CDN_CACHE_CONTROL);
+            targets.iter().for_each(|name| _ = fields.remove(name));
             fields.append(header::CACHE_CONTROL, HeaderValue::from_static(directive));
         }
         // The client knows only the first URL.

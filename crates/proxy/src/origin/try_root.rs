@@ -7,8 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::header::HeaderValue;
-use http::{Method, Response, header};
+use http::{Method, Request, Response, header};
 use upstream::connection::origin_body::OriginBody;
+use upstream::connection::request_body::OutBody;
 use upstream::failure::error::Failure;
 use upstream::send::origin::{Connector, Origin, Sending, VERSION, Voucher};
 use upstream::send::outgoing::Outgoing;
@@ -31,7 +32,9 @@ impl TryRootOrigin {
         let is_plain = request.is_some_and(|request| is_read(request.method()));
         let again = outgoing.again.filter(|_| is_plain && outgoing.upgrade.is_none());
         if let Some(again) = again {
-            let mut found = self.files.clone().send(with, outgoing.with_request(again)).await?;
+            // A date of one of the two would confirm what the other has.
+            let of_file = || without_date(again(), |has_tag| !has_tag);
+            let mut found = self.files.clone().send(with, outgoing.with_request(&of_file)).await?;
             // Nothing else is about a file: a directory has a redirect.
             if [200, 206, 304, 412, 416].contains(&found.status().as_u16()) {
                 found.headers_mut().remove(VERSION);
@@ -39,9 +42,24 @@ impl TryRootOrigin {
                 found.headers_mut().insert(header::CACHE_CONTROL, validated);
                 return Ok(found);
             }
+            let of_origin = || without_date(again(), |has_tag| has_tag);
+            return self.to.ask(with, outgoing.with_request(&of_origin)).await;
         }
         self.to.ask(with, outgoing).await
     }
+}
+
+/// Removes `If-Modified-Since` from a request. `is_meant` decides by whether it has a tag too: the
+/// responses of the directory have one.
+fn without_date(
+    mut request: Box<Request<OutBody>>,
+    is_meant: impl Fn(bool) -> bool,
+) -> Box<Request<OutBody>> {
+    let fields = request.headers_mut();
+    if is_meant(fields.contains_key(header::IF_NONE_MATCH)) {
+        fields.remove(header::IF_MODIFIED_SINCE);
+    }
+    request
 }
 
 impl Origin for TryRootOrigin {

@@ -119,7 +119,7 @@ fn count(context: &RequestContext, limits: &[Arc<Limit>], held: &mut Held) -> Re
             held.pacers.clear();
             return Err(refusal(limit, why, later));
         }
-        if limit.terms.bandwidth.is_some() {
+        if limit.terms.bandwidth.is_some() && !limit.terms.is_dry_run {
             let key = (limit.terms.by != LimitKey::Request).then_some(key);
             held.pacers.push(Pacer::new(limit.clone(), key, clock));
         }

@@ -321,6 +321,7 @@ impl UpstreamRequest {
             client: self.client.ip(),
             is_personal: facts.is_personal() || facts.is_logged_in,
             may_ask: Box::new(may_ask),
+            targets: options.semantics.targets.clone(),
         });
     }
 

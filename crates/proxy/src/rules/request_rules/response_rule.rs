@@ -129,7 +129,12 @@ impl ResponseRules {
         let merged = confirmed.map(|confirmed| updated(confirmed, fields));
         let earlier = confirmed.and_then(|confirmed| self.read(confirmed));
         let matches = self.list.iter().enumerate().map(|(number, rule)| {
-            let is_told = earlier.is_none() || rule.names().any(|name| fields.contains_key(name));
+            // The stored fields are edited ones: what forbade storing does so still, unless a 304
+            // states everything that the entry looks at.
+            let is_told = match rule.forbids_storing {
+                true => rule.names().all(|name| fields.contains_key(name)),
+                false => rule.names().any(|name| fields.contains_key(name)),
+            };
             let matched = match earlier.as_ref().filter(|_| !is_told) {
                 Some(Decision(earlier)) => {
                     let found = earlier.iter().find(|(known, _)| *known == number);
