@@ -36,7 +36,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// What failed first.
+/// The first failure.
 pub fn run(options: &Options) -> Result<(), String> {
     chart::check()?;
     let mut id = Command::new("id");

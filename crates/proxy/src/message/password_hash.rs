@@ -14,7 +14,7 @@ impl PasswordHash {
     ///
     /// # Errors
     ///
-    /// What kind of hash it is, if it is not bcrypt or argon2.
+    /// The kind of the hash, if it is neither bcrypt nor argon2.
     pub fn read(text: &str) -> Result<PasswordHash, &'static str> {
         let begins = |begins: &[&str]| begins.iter().any(|begin| text.starts_with(begin));
         let is_bcrypt = begins(&["$2y$", "$2b$", "$2a$"]);
