@@ -41,8 +41,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Operate(name, matches)) => commands::operate::run(&name, &matches),
         Ok(Invocation::Completions(matches)) => commands::completions::run(&matches),
         Ok(Invocation::Man(matches)) => commands::completions::write_man_pages(&matches),
-        Ok(Invocation::Lab(matches)) => commands::program::LAB.run(&matches),
-        Ok(Invocation::Bench(matches)) => commands::program::BENCH.run(&matches),
+        Ok(Invocation::Program(program, matches)) => program.run(&matches),
         Err(problems) => Err(Failure::usage(config::layers::Problems { list: problems })),
     };
     match outcome {

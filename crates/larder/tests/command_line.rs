@@ -288,9 +288,16 @@ fn other_program(directory: &Path, name: &str, said: &str) {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("made executable");
 }
 
+/// Commands that run another program: the program, its crate, and its first arguments.
+const PROGRAMS: [(&str, &str, &str, &str); 3] = [
+    ("lab", "larder-lab", "lab", ""),
+    ("bench", "larder-bench", "bench", ""),
+    ("advise", "larder-lab", "lab", " advise"),
+];
+
 #[test]
-fn lab_and_bench_become_the_program_beside_it_or_in_the_path() {
-    for command in ["lab", "bench"] {
+fn commands_become_the_program_beside_it_or_in_the_path() {
+    for (command, name, package, first) in PROGRAMS {
         let dir = tempfile::tempdir().expect("a directory");
         let (here, path) = (dir.path().join("here"), dir.path().join("path"));
         [&here, &path].iter().for_each(|directory| fs::create_dir(directory).expect("made"));
@@ -302,30 +309,29 @@ fn lab_and_bench_become_the_program_beside_it_or_in_the_path() {
                 .env("PATH", format!("{}:/usr/bin:/bin", path.display()));
             run.output().expect("the binary runs")
         };
-        let name = format!("larder-{command}");
         let absent = format!(
             "larder: {command}: {name} is neither beside this program nor in PATH; build it from \
-             the sources of Larder with `cargo build --release -p {command}`\n"
+             the sources of Larder with `cargo build --release -p {package}`\n"
         );
         expect(&run(&["list"]), 1, "", &absent);
-        other_program(&path, &name, "path");
-        expect(&run(&["run", "--quick", "all"]), 7, "path: run --quick all\n", "");
-        other_program(&here, &name, "here");
-        expect(&run(&["--help"]), 7, "here: --help\n", "");
-        expect(&run(&["trace", "--", "-"]), 7, "here: trace -- -\n", "");
-        expect(&run(&[]), 7, "here:\n", "");
+        other_program(&path, name, "path");
+        let said = format!("path:{first} run --quick all\n");
+        expect(&run(&["run", "--quick", "all"]), 7, &said, "");
+        other_program(&here, name, "here");
+        expect(&run(&["--help"]), 7, &format!("here:{first} --help\n"), "");
+        expect(&run(&["trace", "--", "-"]), 7, &format!("here:{first} trace -- -\n"), "");
+        expect(&run(&[]), 7, &format!("here:{first}\n"), "");
     }
 }
 
 #[test]
 fn help_lists_the_programs_beside_it() {
-    for command in ["lab", "bench"] {
+    for (command, name, ..) in PROGRAMS {
         let output = larder(Path::new("."), &["--help"]);
         let listed = format!("\n  {command} ");
         assert!(text(&output.stdout).contains(&listed), "{}", text(&output.stdout));
         let output = larder(Path::new("."), &["help", command]);
-        let name = format!("larder-{command}");
-        assert!(text(&output.stdout).contains(&name), "{}", text(&output.stdout));
+        assert!(text(&output.stdout).contains(name), "{}", text(&output.stdout));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::commands::explain;
 use crate::commands::fleet;
 use crate::commands::inspect::Inspection;
 use crate::commands::operate;
-use crate::commands::program;
+use crate::commands::program::{self, Program};
 use crate::commands::purge;
 use crate::config::layers::{Layer, Problem, add_flag};
 use crate::config::settings::{SETTINGS, Setting};
@@ -60,10 +60,8 @@ pub enum Invocation {
     Completions(ArgMatches),
     /// Write the man pages, see [`crate::commands::completions`].
     Man(ArgMatches),
-    /// Run the lab in place of this process, see [`crate::commands::program`].
-    Lab(ArgMatches),
-    /// Run the load generator in place of this process, see [`crate::commands::program`].
-    Bench(ArgMatches),
+    /// Run another program in place of this process.
+    Program(&'static Program, ArgMatches),
 }
 
 /// Parses the command line. `--help`, `--version` and usage errors end the process here, the latter
@@ -103,14 +101,16 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("fleet", matches)) => Ok(Invocation::Fleet(matches.clone())),
         Some(("completions", matches)) => Ok(Invocation::Completions(matches.clone())),
         Some(("man", matches)) => Ok(Invocation::Man(matches.clone())),
-        Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
-        Some(("bench", matches)) => Ok(Invocation::Bench(matches.clone())),
         Some((
             name @ ("status" | "upstreams" | "reload" | "upgrade" | "drain" | "stop"),
             matches,
         )) => Ok(Invocation::Operate(name.to_owned(), matches.clone())),
-        // clap requires a subcommand and accepts no others.
-        _ => Err(Vec::new()),
+        Some((name, matches)) => match program::ALL.iter().find(|program| program.command == name) {
+            Some(program) => Ok(Invocation::Program(program, matches.clone())),
+            None => Err(Vec::new()),
+        },
+        // clap requires a subcommand.
+        None => Err(Vec::new()),
     }
 }
 
@@ -171,8 +171,7 @@ pub fn command() -> Command {
         .subcommand(fleet::command())
         .subcommand(inspect())
         .subcommand(format())
-        .subcommand(program::LAB.command())
-        .subcommand(program::BENCH.command())
+        .subcommands(program::ALL.map(Program::command))
         .subcommand(
             Command::new("check-config")
                 .about("Validate a configuration file on this machine and list all problems")

@@ -14,11 +14,14 @@ use std::process;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cli::outcome::Failure;
 
+#[derive(Debug)]
 pub struct Program {
     /// The subcommand that runs the program.
     pub command: &'static str,
     /// The name of the executable.
     pub name: &'static str,
+    /// Arguments that come before those of the user.
+    pub first: &'static [&'static str],
     /// The crate that builds it.
     pub package: &'static str,
     pub about: &'static str,
@@ -29,18 +32,32 @@ pub struct Program {
 pub const LAB: Program = Program {
     command: "lab",
     name: "larder-lab",
+    first: &[],
     package: "lab",
     about: "Simulated disks, workloads and the experiments of the papers",
     page: "docs/research/lab.md",
 };
 
+pub const ADVISE: Program = Program {
+    command: "advise",
+    name: "larder-lab",
+    first: &["advise"],
+    package: "lab",
+    about: "Chooses memory, disk and settings for a server from its access logs",
+    page: "docs/guide/own-logs.md",
+};
+
 pub const BENCH: Program = Program {
     command: "bench",
     name: "larder-bench",
+    first: &[],
     package: "bench",
     about: "Loads a cache, Larder or another, checks every byte, and measures it",
     page: "docs/guide/bench.md",
 };
+
+/// All of them, in the order of the help.
+pub const ALL: [&Program; 3] = [&ADVISE, &LAB, &BENCH];
 
 impl Program {
     /// Returns the subcommand: the program itself parses all arguments, including `--help`.
@@ -66,11 +83,11 @@ impl Program {
     /// # Errors
     /// Returns only if the program does not exist or cannot be run.
     pub fn run(&self, matches: &ArgMatches) -> Result<(), Failure> {
-        let Program { command, name, package, .. } = *self;
+        let Program { command, name, first, package, .. } = *self;
         let arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
         // A name without a directory is looked up in PATH.
         let program = self.beside_this_one().unwrap_or_else(|| PathBuf::from(name));
-        let error = process::Command::new(&program).args(arguments).exec();
+        let error = process::Command::new(&program).args(first).args(arguments).exec();
         Err(Failure::runtime(match error.kind() {
             io::ErrorKind::NotFound => format!(
                 "{command}: {name} is neither beside this program nor in PATH; build it from the \

@@ -1,4 +1,4 @@
-//! `larder lab advise`: recommends settings for `larder serve` from an operator's own log, with the
+//! `larder advise`: recommends settings for `larder serve` from an operator's own log, with the
 //! numbers behind them.
 
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ Writes to the directory: larder.toml for \
                           `larder serve --config`, advice.txt, the curves as curve.csv, \
                           policies.csv, replay.csv, and disk, memory and policies as SVG.";
 
-/// Returns the arguments of `larder lab advise`.
+/// Returns the arguments of `larder advise`.
 pub fn command() -> Command {
     let bytes = |id: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name("SIZE").value_parser(size).help(help)
@@ -255,7 +255,7 @@ impl Findings {
 
     fn write(&self, folder: &Path, config: &str, text: &str, goal: Goal) -> Result<(), Failure> {
         let config = format!(
-            "# Advised by `larder lab advise`; advice.txt says why. Further settings: \
+            "# Advised by `larder advise`; advice.txt says why. Further settings: \
              docs/reference/configuration.md.\n{config}"
         );
         let curve = advice::table(&self.curves, &self.sizes);

@@ -1,4 +1,4 @@
-//! `larder lab advise` through the real binary.
+//! `larder advise` through the real binary.
 
 use std::fmt::Write as _;
 use std::fs;
