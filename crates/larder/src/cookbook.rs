@@ -1,6 +1,6 @@
 //! Plays the scripts of `tests/cookbook` to the configurations of the cookbook, in virtual time.
-//! Each recipe of `docs/guide/cookbook.md` has the script with its heading's name. The origin has the
-//! addresses that the page names; only paths of files are replaced.
+//! Each recipe of `docs/guide/cookbook.md` has the script with its heading's name. The origin has
+//! the addresses that the page names; only paths of files are replaced.
 //!
 //! Clients have public addresses unless a script says otherwise; those of the forward proxy are in
 //! its network. Programs on the machine of the proxy send `from 127.0.0.1`.
