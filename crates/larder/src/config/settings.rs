@@ -107,4 +107,6 @@ pub fn find(key: &str) -> Option<&'static Setting> {
 }
 
 #[cfg(test)]
+mod rule_keys;
+#[cfg(test)]
 mod tests;

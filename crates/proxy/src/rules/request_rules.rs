@@ -175,7 +175,6 @@ impl Rules {
         });
         if !missed.is_empty() && made.mark.is_none() && made.name != NONE {
             // Another node must know that the key says which rules did not match.
-            all.name = format!("{}{AND}{NONE}", made.name);
             all.id = format!("{}{AND}{NONE}", made.id);
             all.parts = if made.parts.is_empty() { vec![made] } else { made.parts.clone() };
         }
