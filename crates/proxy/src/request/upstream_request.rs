@@ -412,6 +412,7 @@ impl UpstreamRequest {
         let (status, received) = (response.status(), services.clock.time());
         // Only this proxy numbers bodies.
         response.headers_mut().remove(BODY_ID);
+        services.borrow_options().tracing.remove_from_response(response.headers_mut());
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // A 101 has no body, and must not announce one.
             response.headers_mut().remove(header::CONTENT_LENGTH);

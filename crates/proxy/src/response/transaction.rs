@@ -63,6 +63,7 @@ impl Transaction {
             let line = |name| head.fields.line(name);
             texts.set_client(line(&header::REFERER), line(&header::USER_AGENT));
             texts.set_request_id(from.id.map(HeaderValue::as_bytes));
+            texts.set_trace(from.trace);
             if let Format::Own(template) = &*format {
                 let values = RequestValues::before_routing(from, head, scheme);
                 texts.set_variables(template, &values);
