@@ -40,6 +40,7 @@ use crate::request::request_values::{RequestValues, Requester, ResponseValues};
 use crate::request::target::{TargetPlace, is_encoded};
 use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
+use crate::rules::classes::ClassValues;
 use crate::rules::client_edits::{ClientEdits, FilledEdits};
 use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
@@ -65,6 +66,8 @@ pub(crate) struct RequestContext {
     pub begun_before: Arrival,
     now: Cell<Time>,
     pub rule: Option<Arc<Rule>>,
+    /// The classes that the rule uses.
+    pub classes: ClassValues,
     /// The protocol upgrade that the request asks for.
     pub upgrade: Option<Rc<Upgrade>>,
     /// The permits of the request, until its response takes them.
@@ -87,7 +90,7 @@ impl RequestContext {
         prepared: Prepared,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
-        let Prepared { target, rule, identity, mut negotiated } = prepared;
+        let Prepared { target, rule, classes, identity, mut negotiated } = prepared;
         let (arrived, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
         // Later requests on an authenticated connection carry no credentials, but the origin still
@@ -111,6 +114,7 @@ impl RequestContext {
             begun_before,
             now,
             rule,
+            classes,
             upgrade,
             held,
             id: None,
@@ -172,6 +176,7 @@ impl RequestContext {
             authority: HeaderValue::try_from(target.authority()).ok()?,
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.id.clone()),
+            classes: self.classes.word(),
             uri: self.uri_before_rewrites(),
         };
         let hot_owners = match &self.question {
@@ -448,7 +453,8 @@ impl RequestContext {
         let tls = self.client.link.tls.as_ref();
         let forwarded = &self.options.forwarded;
         let from = Requester { client: self.client.address, forwarded, tls, id: self.id.as_ref() };
-        RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
+        let rule = self.rule.as_deref().map(|rule| (rule, &self.classes));
+        RequestValues::new(from, &self.head, &self.target(), rule)
     }
 
     /// Returns the edits of responses for the client; `None` if there are none, or if another node

@@ -54,6 +54,7 @@ use crate::request::substituted_body::SubstitutedBody;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
 use crate::rules::basic_auth::CREDENTIALS;
+use crate::rules::classes::{FoundClasses, KEY_CLASSES};
 use crate::rules::request_rules::{
     Actions, DECIDED_BY, DECISION, KEY_COOKIES, Rule, RuleFacts, Settled,
 };
@@ -154,6 +155,7 @@ impl UpstreamRequest {
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
         fields.remove(KEY_COOKIES);
+        fields.remove(KEY_CLASSES);
         fields.remove(CREDENTIALS);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
@@ -308,6 +310,7 @@ impl UpstreamRequest {
                 scheme,
                 client,
                 upgrade: false,
+                classes: &FoundClasses::default(),
             };
             let rule = rules.rules.find(&asked, fields);
             rule.is_none_or(|rule| rule.lets_through(&method))
