@@ -119,7 +119,7 @@ const NGINX_STORING: &[Row] = &[
     nginx(
         "x-accel-expires ignored",
         "server { location / { CACHED proxy_ignore_headers X-Accel-Expires; } }",
-        &["targets = []"],
+        &["answer-ignore = [\"X-Accel-Expires\"]"],
         &[],
     ),
     nginx(

@@ -18,6 +18,7 @@ use net::address;
 use semantics::compressed;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
+use semantics::ignored_fields::IGNORED;
 use semantics::{
     MethodClass, RequestFacts, Settings, Spellings, StoredHead, Url, claims, forwarded, hop_by_hop,
     max_forwards, value,
@@ -430,6 +431,10 @@ impl UpstreamRequest {
         if !is_settled {
             // Only nodes of this fleet have decided on a response.
             response.headers_mut().remove(DECISION);
+            response.headers_mut().remove(IGNORED);
+        }
+        if self.rule.is_none() && !is_settled && status == StatusCode::NOT_MODIFIED {
+            response.headers_mut().insert(IGNORED, HeaderValue::from_static(""));
         }
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
             let path = self.asked_path.as_deref().unwrap_or(self.uri.path());

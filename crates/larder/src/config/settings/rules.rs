@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
 use proxy::rules::limits::{LimitKey, Rate};
 use proxy::rules::request_rules::QuerySend;
+use semantics::ignored_fields::IGNORABLE;
 use semantics::settings::stale_cases;
 
 use super::common::{TIMEOUT, YEARS};
@@ -46,6 +48,14 @@ const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
 const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));
 const FIELD_NAMES: Kind = Kind::List(&Kind::Text("a field's name, * for anything"));
+
+const IGNORABLE_FIELDS: Kind = Kind::List(&Kind::Checked(&Checked {
+    check: |text| text.parse::<HeaderName>().is_ok_and(|name| IGNORABLE.contains(&name)),
+    expected: "Cache-Control, Expires, Set-Cookie, Vary, CDN-Cache-Control, Surrogate-Control or \
+               X-Accel-Expires",
+    value_name: "FIELD",
+    example: "Cache-Control",
+}));
 
 const NAMED: Kind = Kind::List(&Kind::Text("\"name\" or \"name=value\", * for anything"));
 const HIDDEN: Kind = Kind::List(&super::client::HIDEABLE);
@@ -160,6 +170,9 @@ pub const RESPONSE: &[Field<RuleResponse>] = fields! {
 
     /// Fields removed like those of `answer-remove` of the rule, whatever the status.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Fields ignored like those of `answer-ignore` of the rule.
+    "answer-ignore", IGNORABLE_FIELDS, [], live, example(r#"["Cache-Control"]"#) -> answer_ignore;
 
     /// Fields set like those of `client-set` of the rule.
     "client-set", FIELDS, [], live, example(r#"["X-Frame-Options: DENY"]"#) -> client_set;
@@ -491,6 +504,12 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Fields removed from the origin server's response before anything else reads it, such as
     /// Set-Cookie, if its status is in `statuses`.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Fields of the origin server's response that do not decide on storing, lifetimes and
+    /// variants, whatever its status. Clients still get them, except that what is stored has no
+    /// ignored Set-Cookie.
+    "answer-ignore", IGNORABLE_FIELDS, [], live, example(r#"["Cache-Control", "Expires"]"#)
+        -> answer_ignore;
 
     /// Beginnings of URLs and what replaces them in the origin server's Location, Content-Location
     /// and Refresh, as "FROM TO". The second may have variables.
