@@ -147,7 +147,8 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // All conditions are named, so that a new one is not forgotten here.
     let RuleCondition { is, not, paths_ignore_case, share, any } = &first.when;
-    let Tests { sites, hosts, paths, methods, headers, schemes, clients, query, cookies } = is;
+    let Tests { sites, hosts, paths, methods, headers, schemes, clients, .. } = is;
+    let Tests { query, cookies, listeners, .. } = is;
     let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
@@ -169,6 +170,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         && within(clients, &other.clients, network)
         && within(query, &other.query, |one, other| one == other)
         && within(cookies, &other.cookies, |one, other| one == other)
+        && within(listeners, &other.listeners, |one, other| one == other)
         && headers.iter().all(|test| other.headers.contains(test))
         && (share.is_none() || *share == second.when.share)
         && (*not == Tests::default() || *not == second.when.not)

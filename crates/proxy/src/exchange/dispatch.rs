@@ -186,8 +186,8 @@ fn understand(
     let is_logged = services.observer.log_format().is_some_and(|format| format.has_request_id());
     let id = options.request_id.id(is_logged, address, &head.fields, &options.forwarded);
     let tls = client.link.tls.as_ref();
-    let from =
-        Requester { client: client.address, forwarded: &options.forwarded, tls, id: id.as_ref() };
+    let (forwarded, listener) = (&options.forwarded, client.link.listener.as_deref());
+    let from = Requester { client: client.address, forwarded, tls, listener, id: id.as_ref() };
     let mut transaction = Transaction::open(services, client, &head, scheme, from);
     if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;

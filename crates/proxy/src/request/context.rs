@@ -429,7 +429,8 @@ impl RequestContext {
         }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
-        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts);
+        let listener = self.client.link.listener.clone();
+        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts, listener);
         self.use_own_tags(&mut upstream_request.headers);
         upstream_request
     }
@@ -447,7 +448,9 @@ impl RequestContext {
     pub fn values(&self) -> RequestValues<'_> {
         let tls = self.client.link.tls.as_ref();
         let forwarded = &self.options.forwarded;
-        let from = Requester { client: self.client.address, forwarded, tls, id: self.id.as_ref() };
+        let listener = self.client.link.listener.as_deref();
+        let (client, id) = (self.client.address, self.id.as_ref());
+        let from = Requester { client, forwarded, tls, listener, id };
         RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
     }
 

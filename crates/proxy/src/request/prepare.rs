@@ -2,7 +2,6 @@
 //! its fields by that rule. Used for client requests, for `explain`, and for requests that the
 //! proxy makes itself.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::message::framing;
@@ -48,7 +47,7 @@ pub(crate) fn prepare(
     request_rules::distrust(&mut head.fields);
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
-    let rule = rule_for(options, head, &found, from.client.ip());
+    let rule = rule_for(options, head, &found, from);
     let with_variables = rule.as_deref().filter(|rule| rule.request.has_variables());
     let filled = with_variables.map(|rule| {
         rule.request.variable_fields(&RequestValues::new(from, head, &found, Some(rule)))
@@ -103,20 +102,21 @@ fn rule_for(
     options: &Options,
     head: &RequestHead,
     target: &Target<'_>,
-    client: IpAddr,
+    from: Requester<'_>,
 ) -> Option<Arc<Rule>> {
     let rules = &options.rules;
     if rules.is_empty() {
         return None;
     }
     let upgrade = rules.look_at_upgrades() && asks_upgrade(head);
+    let (client, listener) = (from.client.ip(), from.listener);
     let client = match rules.look_at_clients() {
         true => options.forwarded.client(client, &head.fields),
         false => client,
     };
     let find = |host: &str, path: &str| {
         let (site, method, scheme) = (target.site.name(), head.method.as_str(), target.scheme);
-        let asked = RuleFacts { site, host, path, method, scheme, client, upgrade };
+        let asked = RuleFacts { site, host, path, method, scheme, client, listener, upgrade };
         rules.find(&asked, &head.fields)
     };
     match target.normal_place() {

@@ -22,8 +22,17 @@ pub(crate) struct Requester<'a> {
     pub client: SocketAddr,
     pub forwarded: &'a Forwarded,
     pub tls: Option<&'a TlsFacts>,
+    /// The address of the listener, as configured; `None` if it is not known.
+    pub listener: Option<&'a str>,
     /// `None` if no setting needs it.
     pub id: Option<&'a HeaderValue>,
+}
+
+impl<'a> Requester<'a> {
+    /// Returns a requester of which no more than the address is known.
+    pub fn at(client: SocketAddr, forwarded: &'a Forwarded) -> Requester<'a> {
+        Requester { client, forwarded, tls: None, listener: None, id: None }
+    }
 }
 
 /// Values of a request, and of its response if that is known.
@@ -187,7 +196,13 @@ mod tests {
         };
         let pages = Rule::new("pages".to_owned(), semantics::Settings::default());
         let values = RequestValues {
-            from: Requester { client, forwarded: &Forwarded::default(), tls: None, id: Some(&id) },
+            from: Requester {
+                client,
+                forwarded: &Forwarded::default(),
+                tls: None,
+                listener: None,
+                id: Some(&id),
+            },
             head: &head,
             scheme: "http",
             host: "A.test",

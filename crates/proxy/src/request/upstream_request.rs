@@ -284,14 +284,15 @@ impl UpstreamRequest {
         }
     }
 
-    /// Follows redirects of the origin if the rule says so. `asked` is the client's request at its
-    /// own site.
+    /// Follows redirects of the origin if the rule says so. `head` and `target` are those of the
+    /// client's request at its own site, which arrived at `listener`.
     pub fn follow_redirects(
         &mut self,
         options: &Arc<Options>,
         head: &RequestHead,
         target: &Target<'_>,
         facts: &RequestFacts,
+        listener: Option<Arc<str>>,
     ) {
         let Some(follow) = self.actions().and_then(|actions| actions.follow.clone()) else {
             return;
@@ -308,6 +309,7 @@ impl UpstreamRequest {
                 method: method.as_str(),
                 scheme,
                 client,
+                listener: listener.as_deref(),
                 upgrade: false,
             };
             let rule = rules.rules.find(&asked, fields);

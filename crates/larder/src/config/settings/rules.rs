@@ -12,6 +12,7 @@ use super::common::{TIMEOUT, YEARS};
 use super::files::CODING;
 use crate::config::request_rule::{RequestRule, Then};
 use crate::config::rule_actions::ErrorPageFor;
+use crate::config::rule_condition;
 use crate::config::rule_condition::RuleCondition;
 use crate::config::rule_response::RuleResponse;
 use crate::config::rule_substitute::RuleSubstitute;
@@ -58,6 +59,12 @@ const IGNORABLE_FIELDS: Kind = Kind::List(&Kind::Checked(&Checked {
 }));
 
 const NAMED: Kind = Kind::List(&Kind::Text("\"name\" or \"name=value\", * for anything"));
+const LISTENERS: Kind = Kind::List(&Kind::Checked(&Checked {
+    check: |text| rule_condition::listener(text).is_some(),
+    expected: "a port, an address and port, or unix:/PATH",
+    value_name: "LISTENER",
+    example: "8080",
+}));
 const HIDDEN: Kind = Kind::List(&super::client::HIDEABLE);
 
 const HEADER_TESTS: Kind =
@@ -123,6 +130,9 @@ tests! {
 
     /// Cookies: "session" (present), "theme=dark" (has such a value).
     "cookies", NAMED, r#"["session*"]"# -> cookies;
+
+    /// Listeners that the client connected to: ports, or addresses as in `listen` and `[[listener]]`.
+    "listeners", LISTENERS, r#"["443"]"# -> listeners;
 }
 
 /// The keys of an entry in `responses`.

@@ -186,7 +186,8 @@ impl RuleIndex {
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
         let readings = readings::readings(path);
         let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        let asked = RuleFacts { site, host, path, method: "", scheme, client, upgrade: false };
+        let (method, listener, upgrade) = ("", None, false);
+        let asked = RuleFacts { site, host, path, method, scheme, client, listener, upgrade };
         let fits = |number: &usize| {
             let mut readings = readings.iter();
             self.places[*number].as_ref().is_none_or(|place| {

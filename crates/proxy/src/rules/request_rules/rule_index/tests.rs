@@ -137,6 +137,7 @@ fn compiled_rules_match_like_tried_rules() {
                 method: maker.one_of(&["GET", "HEAD", "get", "head", "POST", "PUT"]),
                 scheme: Scheme::Http,
                 client: IpAddr::from([10, maker.0.u8(..), 0, 1]),
+                listener: None,
                 upgrade: maker.0.bool(),
             };
             let fields = maker.fields();
@@ -157,7 +158,8 @@ fn compiled_rules_match_like_tried_rules() {
 fn an_empty_list_has_no_rule() {
     let (scheme, client) = (Scheme::Http, IpAddr::from([127, 0, 0, 1]));
     let (host, path, method) = ("a", "/", "GET");
-    let asked = RuleFacts { site: None, host, path, method, scheme, client, upgrade: false };
+    let (site, listener, upgrade) = (None, None, false);
+    let asked = RuleFacts { site, host, path, method, scheme, client, listener, upgrade };
     assert!(Rules::default().find(&asked, &HeaderMap::new()).is_none());
     assert!(Rules::new(Vec::new(), &Settings::default()).index.of_place(None, "a", "/").is_empty());
 }
