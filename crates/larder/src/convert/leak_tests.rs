@@ -119,7 +119,7 @@ const NGINX_STORING: &[Row] = &[
     nginx(
         "x-accel-expires ignored",
         "server { location / { CACHED proxy_ignore_headers X-Accel-Expires; } }",
-        &["targets = []"],
+        &["answer-ignore = [\"X-Accel-Expires\"]"],
         &[],
     ),
     nginx(
@@ -203,8 +203,8 @@ const NGINX_ACCESS: &[Row] = &[
             "local listener",
             "server { listen 80; server_name www.x; location / { proxy_pass http://web; } }
              server { listen 127.0.0.1:8080; server_name localhost; location / { proxy_pass http://admin; } }",
-            &["hosts = [\"localhost\"]\nnot-clients = [\"127.0.0.0/8\", \"::1\"]\ndeny = true",
-                "reverse = [\"http://web\"]"],
+            &["listeners = [\"127.0.0.1:8080\"]\nsites = [\"default\"]",
+                "reverse = [\"http://web\"]", "name = \"www.x /\"\nlisteners = [\"80\"]"],
             &[],
         ),
         nginx(

@@ -133,8 +133,19 @@ const ACTIONS: [&str; 11] = [
 
 /// Keys of a rule that say which requests it is for, without `not-`.
 const CONDITIONS: [&str; 12] = [
-    "name", "any", "sites", "hosts", "paths", "urls", "methods", "headers", "schemes", "clients",
-    "query", "cookies",
+    "name",
+    "any",
+    "sites",
+    "hosts",
+    "paths",
+    "urls",
+    "methods",
+    "headers",
+    "schemes",
+    "clients",
+    "query",
+    "cookies",
+    "listeners",
 ];
 
 /// The converted configuration.

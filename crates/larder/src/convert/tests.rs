@@ -57,6 +57,37 @@ fn nginx_locations_are_tried_in_its_order() {
 }
 
 #[test]
+fn nginx_ignored_headers_decide_nothing_and_reach_clients() {
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m;
+        server { listen 80; server_name a.test; location / { proxy_pass http://10.0.0.1;
+        proxy_set_header Host $host; proxy_cache z; proxy_cache_valid 200 1h;
+        proxy_ignore_headers Cache-Control Expires Set-Cookie Vary X-Accel-Redirect; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let ignored = "answer-ignore = [\"Cache-Control\", \"Expires\", \"Set-Cookie\", \"Vary\"]";
+    assert!(toml.contains(ignored), "{toml}");
+    assert!(toml.contains("default-ttl = [\"200 1h\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_servers_at_other_ports_are_told_apart() {
+    let (toml, losses) = nginx(
+        "server { listen 80; location / { proxy_pass http://10.0.0.1; } }
+        server { listen 127.0.0.1:8001; location / { proxy_pass http://10.0.0.2; } }
+        server { listen 80; server_name a.test; location / { proxy_pass http://10.0.0.3; } }",
+    );
+    assert_eq!(losses, ["4: a.test at 127.0.0.1:8001"]);
+    for part in [
+        "hosts = [\"a.test\"]\nlisteners = [\"127.0.0.1:8001\"]\ndeny = true",
+        "listeners = [\"127.0.0.1:8001\"]\nsites = [\"default\"]",
+        "listeners = [\"80\"]\nnot-hosts = [\"a.test\"]",
+    ] {
+        assert!(toml.contains(part), "{part}: {toml}");
+    }
+}
+
+#[test]
 fn nginx_caches_as_told() {
     let (toml, losses) = nginx(
         "proxy_cache_path /c keys_zone=z:1m max_size=2g inactive=1h;

@@ -5,7 +5,7 @@
 //! (`not`), and alternatives of which one must hold (`any`).
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::Method;
@@ -35,6 +35,9 @@ pub struct RuleFacts<'a> {
     pub scheme: Scheme,
     /// The address of the client; of a trusted proxy's request, that of the proxy's client.
     pub client: IpAddr,
+    /// The address of the listener that the client connected to, as configured; `None` if it is not
+    /// known.
+    pub listener: Option<&'a str>,
     /// True if the request asks for another protocol and so bypasses the cache.
     pub upgrade: bool,
     /// The classes of the request that are known already.
@@ -66,6 +69,8 @@ pub struct Condition {
     pub cookies: Vec<NamedTest>,
     /// Classes of the request.
     pub classes: Vec<ClassTest>,
+    /// Listeners that the client connected to.
+    pub listeners: Vec<ListenerTest>,
     /// Share of the clients.
     pub share: Option<Share>,
     /// Lists of which no entry may match.
@@ -96,6 +101,15 @@ pub struct HeaderTest {
 pub struct NamedTest {
     name: Pattern,
     value: Option<Pattern>,
+}
+
+/// A test of the listener that a client connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenerTest {
+    /// Any address with this port.
+    Port(u16),
+    /// This address or Unix socket, as configured.
+    Address(String),
 }
 
 /// A share of the clients, chosen by a digest of their address, so that a client stays in it.
@@ -143,6 +157,7 @@ impl Condition {
             || is_for_query(&self.query, asked.path)
             || has_cookie(&self.cookies, fields)
             || is_of_class(&self.classes, asked, fields)
+            || is_for_listener(&self.listeners, asked)
             || self.share.is_some_and(|share| share.includes(asked.client))
     }
 
@@ -153,6 +168,7 @@ impl Condition {
             && (self.query.is_empty() || is_for_query(&self.query, asked.path))
             && (self.cookies.is_empty() || has_cookie(&self.cookies, fields))
             && (self.classes.is_empty() || is_of_class(&self.classes, asked, fields))
+            && (self.listeners.is_empty() || is_for_listener(&self.listeners, asked))
             && self.share.is_none_or(|share| share.includes(asked.client))
     }
 
@@ -170,22 +186,12 @@ impl Condition {
             paths,
             ..self.clone()
         };
-        let Condition {
-            paths,
-            urls,
-            schemes,
-            clients,
-            query,
-            cookies,
-            classes,
-            share,
-            not,
-            any,
-            ..
-        } = &rest;
+        let Condition { paths, urls, schemes, clients, query, cookies, classes, .. } = &rest;
+        let Condition { listeners, share, not, any, .. } = &rest;
         let is_empty = (paths.is_empty() && urls.is_empty())
             && (schemes.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
-            && (classes.is_empty() && share.is_none() && not.is_none() && any.is_empty());
+            && (classes.is_empty() && listeners.is_empty())
+            && (share.is_none() && not.is_none() && any.is_empty());
         (!is_empty).then_some(rest)
     }
 
@@ -216,11 +222,13 @@ impl Condition {
     }
 
     /// Returns whether the condition looks at parts of a request that are not in the key of its
-    /// object: fields, cookies, the client. The query is among them, since a rule may take
-    /// parameters out of the key; a whole URL only if one does, which `changes_query` tells.
+    /// object: fields, cookies, the client, the listener. The query is among them, since a rule
+    /// may take parameters out of the key; a whole URL only if one does, which `changes_query`
+    /// tells.
     pub(super) fn looks_past_key(&self, changes_query: bool) -> bool {
-        let Condition { urls, headers, clients, query, cookies, share, .. } = self;
+        let Condition { urls, headers, clients, query, cookies, listeners, share, .. } = self;
         !(headers.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
+            || !listeners.is_empty()
             || (changes_query && !urls.is_empty())
             || share.is_some()
             || self.classes.iter().any(|test| test.class().looks_past_key())
@@ -258,6 +266,10 @@ impl Condition {
         if !self.cookies.is_empty() {
             add(HeaderValue::from_static("cookie"));
         }
+        // Of what a client sends, this is the nearest to the port.
+        if !self.listeners.is_empty() {
+            add(HeaderValue::from_name(http::header::HOST));
+        }
         if !self.clients.is_empty() || self.share.is_some() {
             add(HeaderValue::from_static("*"));
         }
@@ -272,6 +284,10 @@ fn is_for_site(sites: &[String], asked: &RuleFacts<'_>) -> bool {
 
 fn is_for_host(hosts: &[HostPattern], asked: &RuleFacts<'_>) -> bool {
     hosts.iter().any(|pattern| pattern.matches(asked.host))
+}
+
+fn is_for_listener(tests: &[ListenerTest], asked: &RuleFacts<'_>) -> bool {
+    asked.listener.is_some_and(|listener| tests.iter().any(|test| test.matches(listener)))
 }
 
 fn is_for_path(paths: &[PathTest], path: &[u8]) -> bool {
@@ -346,6 +362,18 @@ impl PathTest {
             true if ignores_case => Ok(PathTest::Pattern(Pattern::ignoring_case(text))),
             true => Ok(PathTest::Pattern(Pattern::new(text))),
             false => Err(format!("expected a path that begins with /, * or ~, got {text:?}")),
+        }
+    }
+}
+
+impl ListenerTest {
+    /// Returns whether the test matches the address of a listener.
+    pub fn matches(&self, listener: &str) -> bool {
+        match self {
+            ListenerTest::Port(port) => {
+                listener.parse::<SocketAddr>().is_ok_and(|address| address.port() == *port)
+            }
+            ListenerTest::Address(address) => address == listener,
         }
     }
 }

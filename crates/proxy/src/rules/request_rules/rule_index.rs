@@ -193,8 +193,10 @@ impl RuleIndex {
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
         let readings = readings::readings(path);
         let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        let (method, classes) = ("", &FoundClasses::default());
-        let asked = RuleFacts { site, host, path, method, scheme, client, upgrade: false, classes };
+        let (method, listener, classes) = ("", None, &FoundClasses::default());
+        let upgrade = false;
+        let asked =
+            RuleFacts { site, host, path, method, scheme, client, listener, upgrade, classes };
         let paths = readings::of_path(&readings);
         let fits = |number: &usize| {
             let mut paths = paths.iter();
