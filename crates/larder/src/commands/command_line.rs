@@ -105,10 +105,12 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
             name @ ("status" | "upstreams" | "reload" | "upgrade" | "drain" | "stop"),
             matches,
         )) => Ok(Invocation::Operate(name.to_owned(), matches.clone())),
-        Some((name, matches)) => match program::ALL.iter().find(|program| program.command == name) {
-            Some(program) => Ok(Invocation::Program(program, matches.clone())),
-            None => Err(Vec::new()),
-        },
+        Some((name, matches)) => {
+            match program::ALL.iter().find(|program| program.command == name) {
+                Some(program) => Ok(Invocation::Program(program, matches.clone())),
+                None => Err(Vec::new()),
+            }
+        }
         // clap requires a subcommand.
         None => Err(Vec::new()),
     }

@@ -14,6 +14,7 @@ use net::certificate_store::TlsOptions;
 use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
 use proxy::message::forwarded::Forwarded;
+use proxy::message::trace_context::Tracing;
 use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
@@ -61,6 +62,7 @@ pub struct Config {
     pub access_log: Option<PathBuf>,
     pub log_format: Format,
     pub request_id: Option<HeaderName>,
+    pub tracing: Tracing,
     pub log_level: String,
     pub workers: Option<usize>,
     pub allow: Vec<IpNet>,

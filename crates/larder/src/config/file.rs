@@ -74,10 +74,11 @@ const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 const ANY: &str = "any";
 
 /// Lists of conditions, which match everything when they are empty.
-const CONDITIONS: [&str; 11] = [
+const CONDITIONS: [&str; 12] = [
     "sites",
     "hosts",
     "paths",
+    "urls",
     "methods",
     "headers",
     "schemes",

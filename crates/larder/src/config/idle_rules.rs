@@ -45,8 +45,10 @@ impl Config {
                             reading of a path, which a server may read as another page";
                 told.push(format!("{}: {key} belongs in another rule: {text}", called(at)));
             }
-            let paths = (&rule.when.is.paths, &rule.when.not.paths);
-            if rule.actions.try_root.is_some() && paths.0.is_empty() && paths.1.is_empty() {
+            let names_paths = [&rule.when.is, &rule.when.not]
+                .iter()
+                .any(|tests| !(tests.paths.is_empty() && tests.urls.is_empty()));
+            if rule.actions.try_root.is_some() && !names_paths {
                 let text = "try-root serves every file of the directory, programs and settings of \
                             the application too: name paths or not-paths";
                 told.push(format!("{}: {text}", called(at)));
@@ -147,7 +149,8 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // All conditions are named, so that a new one is not forgotten here.
     let RuleCondition { is, not, paths_ignore_case, share, any } = &first.when;
-    let Tests { sites, hosts, paths, methods, headers, schemes, clients, query, cookies } = is;
+    let Tests { sites, hosts, paths, urls, methods, headers, schemes, clients, query, cookies } =
+        is;
     let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
@@ -159,11 +162,12 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
     first.then == Then::Stop
         && !(first.when.is_long() && second.when.is_long())
-        && (paths.is_empty() || (is_read_alike && same_case))
+        && ((paths.is_empty() && urls.is_empty()) || (is_read_alike && same_case))
         && (methods.is_empty() || is_read_alike)
         && within(sites, &other.sites, |one, other| one == other)
         && within(hosts, &other.hosts, |one, other| host(one, other))
         && within(paths, &other.paths, |one, other| path(one, other))
+        && within(urls, &other.urls, |one, other| path(one, other))
         && within(methods, &other.methods, method)
         && within(schemes, &other.schemes, |one, other| one == other)
         && within(clients, &other.clients, network)
@@ -247,6 +251,7 @@ mod tests {
             ("paths = ['/a*', '/b']", "paths = ['/a*']\nmethods = ['GET']"),
             ("paths = ['/*']", "paths = ['/a/*']"),
             ("paths = ['*']", "paths = ['/a/*.css', '/b']"),
+            ("urls = ['/a*']", "urls = ['/a?b=*']"),
             ("paths = ['/a/*']", "paths = ['/a/b/*']"),
             ("hosts = ['.a.test']", "hosts = ['.b.a.test', 'a.test']"),
             ("methods = ['GET']", "methods = ['HEAD']"),
@@ -260,6 +265,7 @@ mod tests {
             ("paths = ['/a*b']", "paths = ['/a*']"),
             ("paths = ['/a/b*']", "paths = ['/a/*']"),
             ("paths = ['/a*']", ""),
+            ("urls = ['/a*']", "paths = ['/a']"),
             ("hosts = ['a.test']", "hosts = ['.a.test']"),
             ("headers = ['Cookie']", "headers = ['!Cookie']"),
             ("headers = ['Cookie']", ""),

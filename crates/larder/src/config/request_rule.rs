@@ -15,7 +15,7 @@ use proxy::rules::request_rules::{AnswerEdits, LocationRewrite, QuerySend, Setti
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::rule_actions::RuleActions;
-use crate::config::rule_condition::{RuleCondition, Wrong, parse_all};
+use crate::config::rule_condition::{RuleCondition, Tests, Wrong, parse_all};
 use crate::config::rule_response::{RuleResponse, edits};
 use crate::config::rule_substitute::RuleSubstitution;
 use crate::config::setting::OwnKey;
@@ -80,13 +80,14 @@ impl RequestRule {
     }
 
     /// Returns a key that lengthens lifetimes although the rule applies to any reading of its
-    /// paths, because others of its keys do.
+    /// URLs, because others of its keys do.
     pub fn loose_lifetime(&self) -> Option<&'static str> {
         let RuleActions { guards, allow_methods, .. } = &self.actions;
         let is_loose = guards.is_any() || !allow_methods.is_empty();
         let lengthens = |key: &&str| ["ttl", "default-ttl", "min-ttl"].contains(key);
         let key = self.own.iter().map(|own| own.key).find(lengthens);
-        key.filter(|_| is_loose && !self.when.is.paths.is_empty())
+        let Tests { paths, urls, .. } = &self.when.is;
+        key.filter(|_| is_loose && !(paths.is_empty() && urls.is_empty()))
     }
 
     /// Returns the rule as the proxy uses it. `number` counts from 1; `base` applies where the rule

@@ -16,6 +16,7 @@ pub struct Tests {
     pub sites: Vec<String>,
     pub hosts: Vec<String>,
     pub paths: Vec<String>,
+    pub urls: Vec<String>,
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub schemes: Vec<String>,
@@ -54,8 +55,8 @@ impl RuleCondition {
 
     /// Returns whether a list is so long that comparing it with another takes time.
     pub fn is_long(&self) -> bool {
-        let Tests { sites, hosts, paths, clients, query, cookies, .. } = &self.is;
-        let counts = [sites.len(), hosts.len(), paths.len(), clients.len()];
+        let Tests { sites, hosts, paths, urls, clients, query, cookies, .. } = &self.is;
+        let counts = [sites.len(), hosts.len(), paths.len(), urls.len(), clients.len()];
         counts.into_iter().chain([query.len(), cookies.len()]).any(|count| count > 1_000)
     }
 
@@ -75,6 +76,7 @@ fn of_alternative((key, why): Wrong) -> Wrong {
 struct Keys {
     hosts: &'static str,
     paths: &'static str,
+    urls: &'static str,
     methods: &'static str,
     headers: &'static str,
     query: &'static str,
@@ -84,6 +86,7 @@ struct Keys {
 const KEYS: Keys = Keys {
     hosts: "hosts",
     paths: "paths",
+    urls: "urls",
     methods: "methods",
     headers: "headers",
     query: "query",
@@ -93,6 +96,7 @@ const KEYS: Keys = Keys {
 const NOT_KEYS: Keys = Keys {
     hosts: "not-hosts",
     paths: "not-paths",
+    urls: "not-urls",
     methods: "not-methods",
     headers: "not-headers",
     query: "not-query",
@@ -101,15 +105,18 @@ const NOT_KEYS: Keys = Keys {
 
 impl Tests {
     fn to_proxy(&self, keys: &Keys, ignores_case: bool) -> Result<Condition, Wrong> {
-        let path = |text: &String| PathTest::parse(text, ignores_case);
-        let paths = self.paths.iter().map(path).collect::<Result<_, _>>();
+        let paths = |key, texts: &[String]| {
+            let parse = |text: &String| PathTest::parse(text, ignores_case);
+            texts.iter().map(parse).collect::<Result<_, _>>().map_err(|why| (key, why))
+        };
         let method = |name: &String| {
             Method::from_bytes(name.as_bytes()).map_err(|error| (keys.methods, error.to_string()))
         };
         Ok(Condition {
             sites: self.sites.clone(),
             hosts: parse_all(keys.hosts, &self.hosts)?,
-            paths: paths.map_err(|why| (keys.paths, why))?,
+            paths: paths(keys.paths, &self.paths)?,
+            urls: paths(keys.urls, &self.urls)?,
             methods: self.methods.iter().map(method).collect::<Result<_, _>>()?,
             headers: parse_all::<HeaderTest>(keys.headers, &self.headers)?,
             // The kind of the setting admits no other word.

@@ -74,6 +74,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         forwarded,
         client_edits: client_edits(config)?,
         request_id: request_ids(config),
+        tracing: config.tracing,
         purging: purging(config)?,
         caches: config.cache.len(),
         ..Options::new(front, Arc::new(access))

@@ -107,7 +107,7 @@ const NGINX_STORING: &[Row] = &[
         "server { set $skip 0; if ($request_uri ~* \"preview=true|/cart|\\?s=\") {
              set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
-        &["{ query = [\"*\"] }", "~(?i)/cart"],
+        &["urls = ['~(?i)preview=true|/cart|\\?s=']\nthen = \"continue\"\nbypass = true"],
         &[],
     ),
     nginx(
@@ -267,7 +267,15 @@ const VCL_STORING: &[Row] = &[
     vcl(
         "query in a URL",
         "sub vcl_recv { if (req.url ~ \"preview=true\") { return (pass); } return (hash); }",
-        &["query = [\"*\"]\nthen = \"continue\"\nbypass"],
+        &["urls = [\"~preview=true\"]\nthen = \"continue\"\nbypass"],
+        &[],
+    ),
+    vcl(
+        "a URL without its parameters",
+        "sub vcl_recv { set req.url = regsuball(req.url, \"[?&](utm_[a-z]+)=[^&]*\", \"\");
+             if (req.url ~ \"\\.php$\") { return (pass); } return (hash); }",
+        // With a parameter that is taken out, all pass.
+        &["query = [\"*utm_*\"]\nthen = \"continue\"\nbypass = true"],
         &[],
     ),
     vcl(
@@ -303,8 +311,8 @@ const VCL_STORING: &[Row] = &[
         "the query taken away",
         "sub vcl_recv { if (req.url ~ \"\\?(utm_source|gclid)=\") {
              set req.url = regsub(req.url, \"\\?.*$\", \"\"); } return (hash); }",
+        &["urls = ['~\\?(utm_source|gclid)=']\nthen = \"continue\"\nquery-keep = []"],
         &[],
-        &["query-keep"],
     ),
     vcl(
         "lifetimes of what is not stored",
@@ -379,8 +387,8 @@ const SQUID: &[Row] = &[
              cache_peer 10.0.0.1 parent 80 0 originserver
              acl QUERY urlpath_regex cgi-bin \\?
              cache deny QUERY",
-        &["any = [{ paths = [\"~cgi-bin\"] }, { query = [\"*\"] }]", "bypass = true"],
-        &["\\?"],
+        &["urls = [\"~cgi-bin\", '~\\?']\nthen = \"continue\"\nbypass = true"],
+        &[],
     ),
     squid(
         "lists in files",
@@ -417,7 +425,7 @@ const SQUID: &[Row] = &[
              refresh_pattern \\.deb$ 129600 100% 129600
              refresh_pattern . 0 20% 4320
              refresh_pattern \\.rpm$ 129600 100% 129600",
-        &["hosts = [\"changelogs.ubuntu.com\"]", "paths = ['~\\.deb$']"],
+        &["hosts = [\"changelogs.ubuntu.com\"]", "urls = ['~\\.deb$']"],
         &["rpm", "~changelogs"],
     ),
     squid(

@@ -132,9 +132,9 @@ const ACTIONS: [&str; 11] = [
 ];
 
 /// Keys of a rule that say which requests it is for, without `not-`.
-const CONDITIONS: [&str; 11] = [
-    "name", "any", "sites", "hosts", "paths", "methods", "headers", "schemes", "clients", "query",
-    "cookies",
+const CONDITIONS: [&str; 12] = [
+    "name", "any", "sites", "hosts", "paths", "urls", "methods", "headers", "schemes", "clients",
+    "query", "cookies",
 ];
 
 /// The converted configuration.

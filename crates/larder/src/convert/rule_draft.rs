@@ -34,16 +34,71 @@ impl Tests {
             match all.0.iter_mut().find(|(known, _)| known == key) {
                 Some((_, old)) if old == values => {}
                 // All tests of `headers` must hold, and none of `not-…` may.
-                Some((_, old)) if is_headers(key) || key.starts_with("not-") => {
+                Some((_, old))
+                    if is_headers(key) || key.starts_with("not-") || key == NOT_STATUSES =>
+                {
                     let new: Vec<_> = values.iter().filter(|one| !old.contains(one)).collect();
                     let new: Vec<String> = new.into_iter().cloned().collect();
                     old.extend(new);
                 }
+                // All queries are no condition beside another.
+                Some(_) if key == "query" && *values == ["*"] => {}
+                Some((_, old)) if key == "query" && *old == ["*"] => old.clone_from(values),
                 Some((_, old)) if key == "methods" => *old = methods_of_both(old, values),
                 Some(_) => return None,
                 None => all.0.push((key.clone(), values.clone())),
             }
         }
+        Some(all)
+    }
+
+    /// Returns both conditions together; the second list of a kind becomes an alternative of `any`,
+    /// which holds beside the first.
+    pub fn and_also(&self, other: &Tests) -> Option<Tests> {
+        self.and(other).or_else(|| {
+            let also = |(key, values): &(String, Vec<String>)| {
+                let is_second = self.get(key).is_some_and(|old| old != values)
+                    && !is_headers(key)
+                    && !key.contains(['-', '.']);
+                let key = if is_second { format!("{ALSO}{key}") } else { key.clone() };
+                (key, values.clone())
+            };
+            self.and(&Tests(other.0.iter().map(also).collect()))
+        })
+    }
+
+    /// Returns whether no request can meet both conditions: one asks for what the other excludes.
+    pub fn excludes(&self, other: &Tests) -> bool {
+        let excludes = |one: &Tests, other: &Tests| {
+            one.0.iter().any(|(key, values)| {
+                let not = match key.as_str() {
+                    "statuses" => other.get(NOT_STATUSES),
+                    key => other.get(&format!("not-{}", key.trim_start_matches(ALSO))),
+                };
+                not.is_some_and(|not| values.iter().all(|one| not.contains(one)))
+            })
+        };
+        excludes(self, other) || excludes(other, self)
+    }
+
+    /// Returns one condition for the requests of both, if they differ in one list only of which one
+    /// value has to match.
+    pub fn or(&self, other: &Tests) -> Option<Tests> {
+        let is_same = |(key, values): &&(String, Vec<String>)| other.get(key) == Some(values);
+        let mut differing = self.0.iter().filter(|one| !is_same(one));
+        let (Some((key, _)), None) = (differing.next(), differing.next()) else { return None };
+        let more = other.get(key)?;
+        if self.0.len() != other.0.len()
+            || is_headers(key)
+            || key.starts_with("not-")
+            || key == NOT_STATUSES
+        {
+            return None;
+        }
+        let mut all = self.clone();
+        let (_, old) = all.0.iter_mut().find(|(known, _)| known == key)?;
+        let new: Vec<String> = more.iter().filter(|one| !old.contains(one)).cloned().collect();
+        old.extend(new);
         Some(all)
     }
 
@@ -53,7 +108,7 @@ impl Tests {
             _ if values.is_empty() => true,
             key if is_headers(key) => values.iter().any(|one| values.contains(&format!("!{one}"))),
             key => {
-                let not = self.get(&format!("not-{key}"));
+                let not = self.get(&format!("not-{}", key.trim_start_matches(ALSO)));
                 not.is_some_and(|not| values.iter().all(|one| not.contains(one)))
             }
         })
@@ -83,6 +138,12 @@ const OF_RESPONSE: &str = "responses.";
 
 /// Key of tests of a response's fields.
 pub const RESPONSE_HEADERS: &str = "responses.headers";
+
+/// Beginning of the key of a second list of one kind.
+pub const ALSO: &str = "also.";
+
+/// Key of the statuses that a response must not have.
+pub const NOT_STATUSES: &str = "responses.not-statuses";
 
 /// Keys that an entry of `responses` may have.
 const IN_ENTRY: [&str; 7] =
@@ -175,7 +236,9 @@ impl RuleDraft {
             statuses.iter().map(|statuses| format!("statuses = {}", list(statuses))).collect();
         for (key, values) in &when.0 {
             match key.strip_prefix(OF_RESPONSE) {
-                Some("headers") => parts.push(format!("headers = {}", list(values))),
+                Some(key @ ("headers" | "not-statuses")) => {
+                    parts.push(format!("{key} = {}", list(values)));
+                }
                 Some(key) => parts.push(format!("{key} = {}", values.join(""))),
                 None => {}
             }
@@ -191,8 +254,15 @@ impl RuleDraft {
     pub fn push(self, out: &mut Output) {
         let mut table = Table::new("rule");
         table.set("name", text(&out.unique("rule", &self.name)));
-        for (key, values) in &self.when.0 {
+        let is_second = |(key, _): &&(String, Vec<String>)| key.starts_with(ALSO);
+        self.when.0.iter().filter(|one| !is_second(one)).for_each(|(key, values)| {
             table.set(key, list(values));
+        });
+        let second = self.when.0.iter().filter(is_second);
+        let second = second.map(|(key, of)| (key.replacen(ALSO, "", 1), of.clone()));
+        let second = Tests(second.collect());
+        if !second.0.is_empty() {
+            table.set("any", format!("[{}]", second.inline()));
         }
         match self.any.as_slice() {
             [] => {}

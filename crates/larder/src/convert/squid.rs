@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::convert::glob_of_regex::alternatives;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
@@ -145,8 +146,37 @@ fn read(
 /// An access list: the key of `[[access]]` and of a rule, and the values. An error is why not.
 type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
 
-/// Key of expressions on path and query, which a rule tests apart.
+/// Key of expressions on path and query.
 const URLS: &str = "urls";
+
+/// Key of expressions on whole URLs.
+const WHOLE_URLS: &str = "whole URLs";
+
+/// Returns the values, with the lines of a file (`@FILE`) in its place.
+fn lines_of(values: &[String]) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    for value in values {
+        let Some(path) = value.strip_prefix('@') else {
+            all.push(value.clone());
+            continue;
+        };
+        let text = source::read(Path::new(path))?;
+        let lines = text.lines().map(str::trim);
+        all.extend(
+            lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned),
+        );
+    }
+    match all.len() {
+        0 => Err("the list is empty".to_owned()),
+        1..=EXPRESSIONS_MAX => Ok(all),
+        _ => {
+            Err(format!("more than {EXPRESSIONS_MAX} expressions: each is tried for each request"))
+        }
+    }
+}
+
+/// Most expressions of one list.
+const EXPRESSIONS_MAX: usize = 1000;
 
 /// Returns a list in a file as Larder names it.
 fn from_file(value: &str) -> String {
@@ -164,6 +194,8 @@ struct Squid {
     servers: Vec<String>,
     listens: Vec<String>,
     denies_all: bool,
+    /// A permission was read.
+    has_allowed: bool,
     /// Lists of which later permissions need a value: all else is denied before.
     required: Vec<(&'static str, Vec<String>)>,
     /// Rules of `refresh_pattern`. The first that matches decides, so it is pushed last.
@@ -203,13 +235,21 @@ impl Squid {
             "dst" => networks(&values)
                 .map(|all| vec![("destinations", all)])
                 .ok_or_else(|| "expected networks".to_owned()),
+            "urlpath_regex" | "url_regex" => match lines_of(&values) {
+                Ok(lines) => {
+                    let all: Result<Vec<_>, _> =
+                        lines.iter().map(|line| posix(&regex(line))).collect();
+                    let key = if line.word(2) == "url_regex" { WHOLE_URLS } else { URLS };
+                    all.map(|all| vec![(key, all)])
+                }
+                Err(why) => Err(why),
+            },
             kind if is_file && kind != "dstdomain" => {
                 Err(format!("a file of acl {kind} has no equivalent"))
             }
             "dstdomain" => Ok(vec![("hosts", values)]),
             "port" => Ok(vec![("ports", values)]),
             "method" => Ok(vec![("methods", values)]),
-            "urlpath_regex" => Ok(vec![(URLS, values.iter().map(regex).collect())]),
             kind => Err(format!("acl {kind} has no equivalent")),
         };
         if let Err(why) = &found {
@@ -406,12 +446,15 @@ impl Squid {
         {
             return self.required.push((key, values.clone()));
         }
+        if self.denies_urls(line, &lists, out) {
+            return;
+        }
         let mut table = Table::new("access");
         table.set("action", text(&action));
         for (is_not, key, values) in &lists {
             let others = if *is_not { other_ports(key, values) } else { Some(values.clone()) };
             let is_twice = table.keys.iter().any(|(known, _)| known == key);
-            match others.filter(|_| !is_twice && *key != URLS) {
+            match others.filter(|_| !is_twice && !matches!(*key, URLS | WHOLE_URLS)) {
                 Some(values) => table.set(key, list(&values)),
                 None => {
                     let reason = format!("no equivalent of this test of {key}");
@@ -427,6 +470,7 @@ impl Squid {
                 }
                 table.set(key, list(values));
             }
+            self.has_allowed = true;
             purgers(&lists, out);
         }
         let ports = table.keys.iter_mut().find(|(key, _)| key == "ports");
@@ -435,6 +479,23 @@ impl Squid {
         }
         self.denies_all |= lists.is_empty() && action == "deny";
         out.push(table);
+    }
+
+    /// Writes a denial of paths as a rule, which comes behind all of `[[access]]`. That is its place
+    /// only if nothing is allowed before.
+    fn denies_urls(&self, line: &Line, lists: &[Part], out: &mut Output) -> bool {
+        let is_url = lists.iter().any(|(is_not, key, _)| !is_not && *key == URLS);
+        if line.word(1) != "deny" || !is_url || self.has_allowed {
+            return false;
+        }
+        let Ok(when) = self.rule_when(line.words.get(2..).unwrap_or_default()) else {
+            return false;
+        };
+        let mut rule = RuleDraft::new(&line.words.join(" "), &when);
+        rule.continues = true;
+        rule.set("deny", "true");
+        rule.push(out);
+        true
     }
 
     /// Reports an access rule without an equivalent; a denial then denies all.
@@ -451,55 +512,60 @@ impl Squid {
     /// Reads `cache deny`.
     fn cache(&mut self, line: &Line, out: &mut Output) {
         let what = line.words.join(" ");
-        match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default(), true)) {
+        match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default())) {
             ("deny", found) => {
-                let (when, any) = found.unwrap_or_else(|why| {
+                let when = found.unwrap_or_else(|why| {
                     out.lose(&line.at, &what, &format!("{why}: the cache is not used"));
-                    (Tests::default(), Vec::new())
+                    Tests::default()
                 });
                 let mut rule = RuleDraft::new(&what, &when);
-                rule.any = any;
                 rule.continues = true;
                 rule.set("bypass", "true");
                 rule.push(out);
             }
-            ("allow", Ok((when, any))) if when.0.is_empty() && any.is_empty() => {}
+            ("allow", Ok(when)) if when.0.is_empty() => {}
             _ => out.lose(&line.at, &what, "only denials have an equivalent"),
         }
     }
 
-    /// Returns access lists as the condition of a rule: tests, and alternatives. Those are of more
-    /// requests if `widens` is set, and otherwise exact.
-    fn rule_when(&self, words: &[String], widens: bool) -> Result<(Tests, Vec<Tests>), String> {
-        let (mut when, mut any) = (Tests::default(), Vec::new());
+    /// Returns access lists as the condition of a rule.
+    fn rule_when(&self, words: &[String]) -> Result<Tests, String> {
+        let mut when = Tests::default();
         for (is_not, key, values) in self.lists(words)? {
             if matches!(key, "destinations" | "ports") {
                 return Err(format!("a rule has no test of {key}"));
             }
-            if key == URLS {
-                let found = url_test::of(&values.join("|"))?;
-                if !any.is_empty() || is_not || !(widens || found.is_exact()) {
-                    return Err("path and query are compared apart".to_owned());
+            if matches!(key, URLS | WHOLE_URLS) {
+                let tests = values.iter().map(|regex| match key {
+                    URLS => url_test::urls(regex),
+                    _ => within_path(regex),
+                });
+                let mut one = Tests::default();
+                for test in tests {
+                    test?.0.into_iter().for_each(|(_, values)| one.add("urls", values));
                 }
-                any = found.wide;
+                if is_not {
+                    one.0.iter_mut().for_each(|(key, _)| key.insert_str(0, "not-"));
+                }
+                when = when.and(&one).ok_or("two lists of one kind")?;
                 continue;
             }
             let key = if is_not { format!("not-{key}") } else { key.to_owned() };
             let one = Tests(vec![(key, values)]);
             when = when.and(&one).ok_or("two lists of one kind")?;
         }
-        Ok((when, any))
+        Ok(when)
     }
 
     fn header_access(&mut self, line: &Line, out: &mut Output) {
         let what = line.words.join(" ");
         let (field, action) = (line.word(1), line.word(2));
-        let when = self.rule_when(line.words.get(3..).unwrap_or_default(), false);
-        let (when, any) = match (action, when) {
+        let when = self.rule_when(line.words.get(3..).unwrap_or_default());
+        let when = match (action, when) {
             ("deny", Ok(when)) => when,
             ("deny", Err(why)) => return out.lose(&line.at, &what, &why),
             // What is not denied is passed.
-            ("allow", Ok((when, _))) if when.0.is_empty() && field != "All" => return,
+            ("allow", Ok(when)) if when.0.is_empty() && field != "All" => return,
             _ => return out.lose(&line.at, &what, "only denials of a field have an equivalent"),
         };
         let key = match line.word(0) {
@@ -507,7 +573,6 @@ impl Squid {
             _ => "client-remove",
         };
         let mut rule = RuleDraft::new(&what, &when);
-        rule.any = any;
         rule.continues = true;
         let is_of_connection = ["connection", "proxy-connection", "keep-alive"]
             .iter()
@@ -690,6 +755,9 @@ fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
         out.lose(&line.at, &what, "expected REGEX MIN PERCENT MAX");
         return None;
     };
+    if percent > 100 {
+        out.lose(&line.at, &what, "PERCENT is 100 at most");
+    }
     for option in line.words.iter().skip(start + 4) {
         let reason = "this option has no equivalent: rules have ttl and answer-remove";
         out.lose(&line.at, &format!("refresh_pattern {option}"), reason);
@@ -701,7 +769,7 @@ fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
         "." | ".*" => {
             out.set("caching.heuristic-percent", percent.min(100).to_string());
             out.set("caching.heuristic-max", written(most));
-            out.set("caching.heuristic-without-date", written(least));
+            out.set("caching.heuristic-without-date", written(least.min(most)));
             None
         }
         "^ftp:" | "^gopher:" => None,
@@ -713,26 +781,72 @@ fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
             Some(rule)
         }
         _ => {
-            if least != most {
-                let reason = "a rule has one lifetime for responses without one: MIN was taken";
-                out.lose(&line.at, &what, reason);
-            }
             let case = if start == 2 { "(?i)" } else { "" };
-            let Some(when) = of_url(regex, case) else {
-                out.lose(&line.at, &what, "the expression has no equivalent");
-                return None;
+            let regex = match posix(regex) {
+                Ok(regex) => regex,
+                Err(why) => {
+                    out.lose(&line.at, &what, &why);
+                    return None;
+                }
             };
-            let mut rule = RuleDraft::new(&what, &when);
+            let when = of_url(&regex, case).or_else(|why| {
+                out.lose(&line.at, &what, &why);
+                url_test::urls(&format!("{case}{regex}"))
+            });
+            let mut rule = RuleDraft::new(&what, &when.ok()?);
             rule.continues = true;
-            rule.set("default-ttl", written(least));
+            rule.set("heuristic-percent", percent.min(100).to_string());
+            rule.set("heuristic-max", written(most));
+            rule.set("heuristic-without-date", written(least.min(most)));
             Some(rule)
         }
     }
 }
 
+/// Returns an expression of POSIX as one of Larder: in brackets, a backslash is one, and so are the
+/// signs of sets.
+fn posix(regex: &str) -> Result<String, String> {
+    if ["\\d", "\\D"].iter().any(|sign| regex.contains(sign)) {
+        return Err("\\d is no digit in an expression of POSIX".to_owned());
+    }
+    let (mut all, mut is_escaped, mut bracket) = (String::new(), false, None);
+    for (at, c) in regex.char_indices() {
+        match (bracket, c) {
+            (Some(begin), ']') if at > begin && !regex[..at].ends_with(":") => bracket = None,
+            (Some(begin), '^') if at == begin => bracket = Some(at + 1),
+            (Some(_), '[') if regex[at..].starts_with("[:") => {}
+            (Some(_), '[' | ']' | '\\' | '&' | '~') if c != ']' || !regex[..at].ends_with(':') => {
+                all.push('\\');
+            }
+            (None, '[') if !is_escaped => bracket = Some(at + 1),
+            _ => {}
+        }
+        is_escaped = bracket.is_none() && c == '\\' && !is_escaped;
+        all.push(c);
+    }
+    Ok(all)
+}
+
+/// Returns the test of an expression on a whole URL that matches in path and query only: each
+/// alternative has no slash but in front, and has that slash, or is anchored at the end.
+fn within_path(regex: &str) -> Result<Tests, String> {
+    let within = |one: &str| {
+        let rest = one.strip_prefix("\\/").or(one.strip_prefix('/'));
+        let ends = one.ends_with('$') && !one.ends_with("\\$");
+        let body = rest.unwrap_or(one);
+        (rest.is_some() || ends) && !body.contains(['^', '/']) && !url_test::may_match(body, b'/')
+    };
+    let body = regex.strip_prefix("(?i)").unwrap_or(regex);
+    let all = alternatives(body).unwrap_or_default();
+    match !all.is_empty() && all.into_iter().all(within) {
+        true => url_test::urls(regex),
+        false => Err("it may match the host, and urls is about path and query".to_owned()),
+    }
+}
+
 /// Returns the test of an expression on a whole URL: of its host, if the expression begins with
 /// one, and of its path.
-fn of_url(regex: &str, case: &str) -> Option<Tests> {
+fn of_url(regex: &str, case: &str) -> Result<Tests, String> {
     let schemes = ["^http://", "^https?://", "^http:\\/\\/", "^https?:\\/\\/", "http://"];
     let rest = schemes.iter().find_map(|scheme| regex.strip_prefix(scheme));
     let after = rest.unwrap_or(regex);
@@ -743,17 +857,14 @@ fn of_url(regex: &str, case: &str) -> Option<Tests> {
         && !host.is_empty()
         && (rest.is_some() || (labels > 2 && end < after.len()));
     if !is_host {
-        let path = format!("~{case}{regex}");
-        let is_path = rest.is_none() && !regex.contains("\\?");
-        let is_good = proxy::rules::request_rules::PathTest::parse(&path, false).is_ok();
-        return (is_path && is_good && !regex.starts_with('^')).then(|| Tests::one("paths", path));
+        return within_path(&format!("{case}{regex}"));
     }
     let path = after[end..].replace("\\/", "/");
     let mut when = Tests::one("hosts", host);
     if !matches!(path.as_str(), "" | "/" | "/.*" | "/.*$") {
         let test = format!("~{case}^{path}");
-        proxy::rules::request_rules::PathTest::parse(&test, false).ok()?;
+        proxy::rules::request_rules::PathTest::parse(&test, false)?;
         when.add("paths", [test]);
     }
-    Some(when)
+    Ok(when)
 }

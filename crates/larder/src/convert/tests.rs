@@ -280,16 +280,99 @@ fn vcl_cookies_and_parameters() {
           if (req.http.Cookie == \"\") { unset req.http.Cookie; }
           set req.url = regsuball(req.url, \"[?&](utm_[a-z]+|gclid)=[^&]*\", \"\");
           set req.url = std.querysort(req.url);
-          if (req.restarts > 0) { return (pass); }
+          if (req.proto == \"HTTP/1.0\") { return (pass); }
         }",
     );
-    assert_eq!(losses, ["11: if ( req.restarts > 0 )"]);
+    assert_eq!(losses, ["11: if ( req.proto == \"HTTP/1.0\" )"]);
     for text in [
         "cookie-keep = [\"sid\", \"lang\"]",
         "query-drop = [\"utm_*\", \"gclid\"]",
         "query-sort = true",
         "cookies = [\"sid\", \"lang\"]",
         "name = \"lost condition\"\nthen = \"continue\"\nbypass = true",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+}
+
+#[test]
+fn vcl_tests_of_urls_follow_their_edits() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.1; backend b { .host = \"10.0.0.1\"; }
+        sub vcl_recv {
+          if (req.restarts == 0) { set req.http.X-A = \"1\"; }
+          if (req.url ~ \"\\.css(\\?|$)\") { set req.url = regsub(req.url, \"\\?.*$\", \"\"); }
+          if (req.url ~ \"preview\" || req.url == \"/a?b\") { return (pass); }
+          unset req.http.Cookie;
+          return (hash);
+        }
+        sub vcl_backend_response {
+          if (beresp.status == 403 || beresp.status >= 500) {
+            set beresp.uncacheable = true;
+            set beresp.ttl = 2m;
+            return (deliver);
+          }
+          set beresp.grace = 1h;
+          set beresp.http.X-Host = bereq.http.host;
+        }",
+    );
+    assert_eq!(losses, Vec::<String>::new(), "{toml}");
+    for text in [
+        "urls = ['~\\.css(\\?|$)']\npaths = [\"~preview\", '~^/a\\?b$']\nthen = \"continue\"\nbypass",
+        "not-urls = ['~\\.css(\\?|$)']\nurls = [\"~preview\", '~^/a\\?b$']\nthen = \"continue\"",
+        "not-urls = ['~\\.css(\\?|$)', \"~preview\", '~^/a\\?b$']\nthen = \"continue\"\n\
+         request-remove = [\"Cookie\"]",
+        "ttl = [\"403 0s\", \"5xx 0s\"]",
+        "not-statuses = [\"403\"], answer-set = [\"X-Host: {host}\"]",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+    assert!(!toml.contains("403 2m"), "{toml}");
+}
+
+#[test]
+fn vcl_subroutines_that_do_what_larder_does() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.1; backend b { .host = \"10.0.0.1\"; } acl own { \"10.0.0.0\"/8; }
+        sub vcl_recv {
+          if (req.method == \"PURGE\") {
+            if (client.ip !~ own) { return (synth(405)); }
+            return (hash);
+          }
+          if (req.http.host == \"a.test\") {
+            return (synth(720, \"https://www.a.test\" + req.url));
+          }
+          return (hash);
+        }
+        sub vcl_hit {
+          if (req.method == \"PURGE\") { return (synth(200, \"OK\")); }
+          if (obj.ttl >= 0s) { return (deliver); }
+          if (std.healthy(req.backend_hint)) {
+            if (obj.ttl + 30s > 0s) { return (deliver); } else { return (miss); }
+          } else {
+            if (obj.ttl + obj.grace > 0s) { return (deliver); }
+          }
+        }
+        sub vcl_miss { return (fetch); }
+        sub vcl_pipe { if (req.http.upgrade) { set bereq.http.upgrade = req.http.upgrade; } }
+        sub vcl_purge { return (restart); }
+        sub vcl_synth {
+          if (resp.status == 720) {
+            set resp.status = 301;
+            set resp.http.Location = resp.reason;
+            return (deliver);
+          }
+          set resp.http.Retry-After = \"5\";
+        }
+        sub vcl_backend_response { set beresp.grace = 6h; }",
+    );
+    assert_eq!(losses, ["23: vcl_purge", "30: vcl_synth"], "{toml}");
+    for text in [
+        "redirect = \"301 https://www.a.test{uri}\"",
+        "stale-while-revalidate = \"10s\"",
+        "stale-while-revalidate = \"30s\"\nstale-if-error = \"6h\"",
     ] {
         assert!(toml.contains(text), "{text}: {toml}");
     }

@@ -13,6 +13,11 @@ pub fn time(text: &str) -> Option<String> {
     (millis / 1000 <= LONGEST).then(|| units::duration(Duration::from_millis(millis)))
 }
 
+/// Returns the shorter of two durations.
+pub fn shorter<'a>(one: &'a str, other: &'a str) -> &'a str {
+    if millis(one) < millis(other) { one } else { other }
+}
+
 fn millis(text: &str) -> Option<u64> {
     let mut total: u64 = 0;
     let mut rest = text.trim();

@@ -1,168 +1,147 @@
-//! Regular expressions on path and query, which rules test apart.
+//! Regular expressions on path and query as the condition of a rule.
 
 use crate::convert::glob_of_regex::{alternatives, globs};
 use crate::convert::rule_draft::Tests;
 
-/// Requests whose path and query match an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlTest {
-    /// All of them, and perhaps more.
-    pub wide: Vec<Tests>,
-    /// None but them, and perhaps not all; an error is why there is no such condition.
-    pub narrow: Result<Vec<Tests>, String>,
-}
-
-impl UrlTest {
-    pub fn is_exact(&self) -> bool {
-        self.narrow.as_ref().is_ok_and(|narrow| *narrow == self.wide)
-    }
-}
-
 /// Ends of expressions that stand for the end of the path.
-const PATH_ENDS: [&str; 8] = [
-    "(\\?.*)?$",
-    "(\\?.*|)$",
-    "(?:\\?.*)?$",
-    "(\\?[a-z0-9]+)?$",
-    "(\\?.*$|$)",
-    "(\\?|$)",
-    "($|\\?)",
-    "(?:\\?|$)",
-];
+const PATH_ENDS: [&str; 7] =
+    ["(\\?.*)?$", "(\\?.*|)$", "(?:\\?.*)?$", "(\\?.*$|$)", "(\\?|$)", "($|\\?)", "(?:\\?|$)"];
 
 /// Begins of expressions that stand for the begin of a parameter.
 pub const PARAMETER_BEGINS: [&str; 7] =
     ["(\\?|&)", "(\\?|\\&)", "(?:\\?|&)", "([?&])", "[?&]", "[\\?&]", "[?|&]"];
 
-/// Returns the requests that match an expression; an error is why there is no equivalent.
-pub fn of(regex: &str) -> Result<UrlTest, String> {
-    let (case, body) = match regex.strip_prefix("(?i)") {
-        Some(rest) => ("(?i)", rest),
-        None => ("", regex),
-    };
-    let Some(all) = alternatives(body) else {
-        return Err("the expression is not supported".to_owned());
-    };
-    let mut found = UrlTest { wide: Vec::new(), narrow: Ok(Vec::new()) };
-    for one in all {
-        let one = alternative(case, one)?;
-        extend(&mut found.wide, one.wide);
-        match (&mut found.narrow, one.narrow) {
-            (Ok(all), Ok(narrow)) => extend(all, narrow),
-            (Ok(_), Err(why)) => found.narrow = Err(why),
-            (Err(_), _) => {}
-        }
-    }
-    Ok(found)
-}
-
-fn extend(all: &mut Vec<Tests>, more: Vec<Tests>) {
-    for one in more {
-        // Paths are alternatives of one list.
-        let paths = |tests: &Tests| match tests.0.as_slice() {
-            [(key, values)] if key == "paths" => Some(values.clone()),
-            _ => None,
-        };
-        let known = all.iter().position(|known| paths(known).is_some());
-        match (paths(&one), known) {
-            (Some(more), Some(known)) => all[known].add("paths", more),
-            _ if all.contains(&one) => {}
-            _ => all.push(one),
-        }
-    }
-}
-
-/// Returns the requests that match an expression without `|` outside groups.
-fn alternative(case: &str, one: &str) -> Result<UrlTest, String> {
-    let query = || Tests::one("query", "*");
-    if let Some(names) = parameters(one) {
-        let wide = vec![Tests(vec![("query".to_owned(), names.all)])];
-        let narrow = if names.is_exact { Ok(wide.clone()) } else { Err(WIDER.to_owned()) };
-        return Ok(UrlTest { wide, narrow });
-    }
-    let cut = PATH_ENDS.iter().find_map(|end| one.strip_suffix(end));
-    let (path, ends_path) = match cut {
-        Some(path) => (format!("{path}$"), true),
-        None => (one.to_owned(), false),
-    };
-    let (path, is_within_path) = match path.strip_prefix("^[^?]*").or(path.strip_prefix("^[^\\?]*"))
+/// Returns the requests whose path and query match an expression; an error is why there is no
+/// equivalent.
+pub fn of(regex: &str) -> Result<Tests, String> {
+    let (case, body) = split_case(regex);
+    supported(regex)?;
+    let all = alternatives(body).ok_or(UNSUPPORTED)?;
+    if let [one] = all[..]
+        && let Some(names) = parameters(one)
     {
-        Some(rest) => (rest.to_owned(), true),
-        None => (path, false),
-    };
-    if path.contains('?') && (path.contains("\\?") || path.contains("[?") || path.contains("?&]")) {
-        return Ok(UrlTest { wide: vec![query()], narrow: Err(QUERY.to_owned()) });
+        return Ok(Tests(vec![("query".to_owned(), names)]));
     }
-    let path = path.strip_suffix(".*$").or(path.strip_suffix(".*")).unwrap_or(&path);
-    let test = format!("~{case}{path}");
-    if proxy::rules::request_rules::PathTest::parse(&test, false).is_err() {
-        return Err("the expression is not supported".to_owned());
-    }
-    let of_path = Tests::one("paths", test);
-    let ends = path.ends_with('$') && !path.ends_with("\\$");
-    let crosses = path.replace("\\.", "").contains('.')
-        || ["[^", "\\S", "\\W", "\\D"].iter().any(|sign| path.contains(sign));
-    if is_within_path || (path.starts_with('^') && !crosses && (ends_path || !ends)) {
-        let wide = vec![of_path];
-        return Ok(UrlTest { narrow: Ok(wide.clone()), wide });
-    }
-    let mut narrow = of_path.clone();
-    if ends && !ends_path {
-        narrow.add("not-query", ["*".to_owned()]);
-    }
-    let is_whole = path.starts_with('^') && !crosses;
-    let narrow = Ok(vec![narrow]);
-    let wide = if is_whole { vec![of_path] } else { vec![of_path, query()] };
-    Ok(UrlTest { wide, narrow })
+    let paths: Option<Vec<String>> =
+        all.into_iter().map(|one| Some(format!("~{case}{}", path(one)?))).collect();
+    Ok(match paths {
+        Some(paths) => Tests(vec![("paths".to_owned(), paths)]),
+        None => Tests::one("urls", format!("~{regex}")),
+    })
 }
 
-const WIDER: &str = "the patterns match more than the expression";
-const QUERY: &str = "an expression on the query has no equivalent";
+/// Returns the requests whose path and query match an expression, always as `urls`.
+pub fn urls(regex: &str) -> Result<Tests, String> {
+    supported(regex)?;
+    Ok(Tests::one("urls", format!("~{regex}")))
+}
+
+/// Returns the requests whose path matches an expression on path and query if there is no query;
+/// `None` if no path does.
+pub fn of_path(regex: &str) -> Result<Option<Tests>, String> {
+    supported(regex)?;
+    let (_, body) = split_case(regex);
+    let all = alternatives(body).ok_or(UNSUPPORTED)?;
+    let asks_query = |one: &&str| one.starts_with("\\?") || parameters(one).is_some();
+    let is_never = all.iter().all(asks_query);
+    Ok((!is_never).then(|| Tests::one("paths", format!("~{regex}"))))
+}
+
+/// Returns whether what matches an expression on a part of path and query matches it on the whole:
+/// it is a text, or alternatives of texts, within the path or a parameter.
+pub fn is_of_part(regex: &str) -> bool {
+    let (_, body) = split_case(regex);
+    let plain = body.replace("\\.", "").replace("\\/", "").replace("\\-", "");
+    let is_text = |c: char| c.is_ascii_alphanumeric() || "/_-()|=%,:^".contains(c);
+    // An anchor is that of the path.
+    plain.chars().all(is_text) && plain.rfind('^').is_none_or(|at| at == 0)
+}
+
+const UNSUPPORTED: &str = "the expression is not supported";
+
+fn split_case(regex: &str) -> (&str, &str) {
+    regex.strip_prefix("(?i)").map_or(("", regex), |rest| ("(?i)", rest))
+}
+
+fn supported(regex: &str) -> Result<(), String> {
+    let test = format!("~{regex}");
+    let read = proxy::rules::request_rules::PathTest::parse(&test, false);
+    read.map(drop).map_err(|_| UNSUPPORTED.to_owned())
+}
+
+/// Returns an expression on the path alone for one without `|` outside groups; `None` if it is also
+/// about the query.
+fn path(one: &str) -> Option<String> {
+    let cut = PATH_ENDS.iter().find_map(|end| one.strip_suffix(end));
+    let path = cut.map_or_else(|| one.to_owned(), |path| format!("{path}$"));
+    let within = path.strip_prefix("^[^?]*").or(path.strip_prefix("^[^\\?]*"));
+    let is_within = within.is_some();
+    let path = within.unwrap_or(&path);
+    if path.contains("\\?") || path.contains("[?") || path.contains("?&]") {
+        return None;
+    }
+    let path = path.strip_suffix(".*$").or(path.strip_suffix(".*")).unwrap_or(path);
+    let plain = path.replace("\\.", "").replace("\\$", "");
+    let body = plain.strip_suffix('$').unwrap_or(&plain);
+    let ends_url = body.len() < plain.len() && cut.is_none();
+    let is_within = is_within || plain.starts_with('^');
+    (is_within && !ends_url && !body.contains('$') && !may_match(body, b'?'))
+        .then(|| path.to_owned())
+}
+
+/// Returns whether a part of an expression, without `\\.`, may match a sign.
+pub fn may_match(regex: &str, sign: u8) -> bool {
+    let kinds = [".", "[^", "[:", "\\S", "\\W", "\\D", "\\x", "\\p", "\\P"];
+    let is_range = |at: &[u8]| at[1] == b'-' && at[0] < sign && at[2] > sign;
+    let regex = regex.replace("\\.", "");
+    kinds.iter().any(|kind| regex.contains(kind)) || regex.as_bytes().windows(3).any(is_range)
+}
 
 /// Returns the parameters that an expression such as `(\?|&)(a|b)=` asks for.
-fn parameters(regex: &str) -> Option<crate::convert::glob_of_regex::Globs> {
+fn parameters(regex: &str) -> Option<Vec<String>> {
     let rest = PARAMETER_BEGINS.iter().find_map(|begin| regex.strip_prefix(begin))?;
     let name = rest.strip_suffix('=')?;
     if name.contains('=') {
         return None;
     }
-    let globs = globs(&format!("^{name}$"))?;
-    (!globs.all.iter().any(|glob| glob == "*" || glob.is_empty())).then_some(globs)
+    let names = globs(&format!("^{name}$")).filter(|names| names.is_exact)?;
+    let is_any = |name: &String| name == "*" || name.is_empty();
+    (!names.all.iter().any(is_any)).then_some(names.all)
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
-    fn expressions_on_urls_are_exact_or_wider() {
+    fn expressions_on_urls_are_exact() {
         let path = |path: &str| Tests::one("paths", path);
-        let query = |name: &str| Tests::one("query", name);
-        for (regex, wide, is_exact) in [
-            ("^/admin", vec![path("~^/admin")], true),
-            ("^/admin.*", vec![path("~^/admin")], true),
-            ("(?i)^/admin", vec![path("~(?i)^/admin")], true),
-            ("^/admin(\\?.*)?$", vec![path("~^/admin$")], true),
-            ("^[^?]*\\.(css|js)(\\?.*)?$", vec![path("~\\.(css|js)$")], true),
-            (
-                "[?&](utm_source|gclid)=",
-                vec![Tests(vec![("query".into(), vec!["utm_source".into(), "gclid".into()])])],
-                true,
-            ),
-            ("^/admin$", vec![path("~^/admin$")], false),
-            ("\\.css$", vec![path("~\\.css$"), query("*")], false),
-            ("\\.css(\\?.*)?$", vec![path("~\\.css$"), query("*")], false),
-            ("^/a/.*/b", vec![path("~^/a/.*/b"), query("*")], false),
-            ("preview=true|\\?s=", vec![path("~preview=true"), query("*")], false),
-            ("(\\?|&)utm_[a-z]+=", vec![query("utm_*")], false),
+        let url = |url: &str| Tests::one("urls", url);
+        let query = Tests(vec![("query".into(), vec!["utm_source".into(), "gclid".into()])]);
+        for (regex, expected) in [
+            ("^/admin", path("~^/admin")),
+            ("^/admin.*", path("~^/admin")),
+            ("(?i)^/admin", path("~(?i)^/admin")),
+            ("^/admin(\\?.*)?$", path("~^/admin$")),
+            ("^[^?]*\\.(css|js)(\\?.*)?$", path("~\\.(css|js)$")),
+            ("[?&](utm_source|gclid)=", query),
+            ("^/admin$", url("~^/admin$")),
+            ("^[^?]*\\.css", path("~\\.css")),
+            ("^[^?]*\\.css$", url("~^[^?]*\\.css$")),
+            ("^/(a|b$)", url("~^/(a|b$)")),
+            ("\\.css$", url("~\\.css$")),
+            ("\\.css(\\?.*)?$", url("~\\.css(\\?.*)?$")),
+            ("^/a/.*/b", url("~^/a/.*/b")),
+            ("^/a|b", url("~^/a|b")),
+            ("preview=true|\\?s=", url("~preview=true|\\?s=")),
+            ("(\\?|&)utm_[a-z]+=", url("~(\\?|&)utm_[a-z]+=")),
         ] {
-            let found = of(regex).unwrap();
-            assert_eq!((&found.wide, found.is_exact()), (&wide, is_exact), "{regex}");
+            assert_eq!(of(regex).as_ref(), Ok(&expected), "{regex}");
         }
-        let narrow = of("\\.css$").unwrap().narrow.unwrap();
-        assert_eq!(narrow[0].get("not-query").unwrap(), &["*"]);
-        assert!(of("\\?x").unwrap().narrow.is_err());
         assert!(of("^/(?!x)").is_err() && of("(").is_err());
+        assert_eq!(of_path("\\?a=|[?&]b="), Ok(None));
+        assert_eq!(of_path("\\.css(\\?.*)?$"), Ok(Some(path("~\\.css(\\?.*)?$"))));
+        assert!(is_of_part("wp-(login|admin)") && is_of_part("^/a/b\\.php"));
+        assert!(!is_of_part("\\.css$") && !is_of_part("a.c") && !is_of_part("a&b"));
     }
 }

@@ -8,7 +8,9 @@ mod backends;
 mod bans;
 mod careful;
 pub mod condition;
+mod edited_url;
 mod idioms;
+mod idle_subs;
 mod syntax;
 mod walk;
 
@@ -18,10 +20,21 @@ use std::path::Path;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::units_of_others::{shorter, time};
 use crate::convert::vcl::backends::Backends;
 use crate::convert::vcl::condition::Acls;
 use crate::convert::vcl::syntax::Statement;
 use crate::convert::vcl::walk::{Sub, Walk};
+
+/// Subroutines that are read for themselves.
+const READ: [&str; 6] = [
+    "vcl_backend_error",
+    "vcl_recv",
+    "vcl_hash",
+    "vcl_backend_response",
+    "vcl_deliver",
+    "vcl_init",
+];
 
 /// Statuses that Varnish stores for its default time.
 const STORED: [&str; 8] = ["200", "203", "204", "300", "301", "404", "410", "414"];
@@ -48,11 +61,14 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     backends.write(&mut out);
     out.set("forwarded.add", list(&["x-forwarded-for"]));
     out.set("caching.heuristic-percent", "0".to_owned());
-    out.set("caching.stale-while-revalidate", text("10s"));
+    let hints = idle_subs::read(&subs, &READ, &mut out);
+    let grace = hints.healthy_grace.as_deref().map_or("10s", |grace| shorter(grace, "10s"));
+    let grace = time(grace).unwrap_or_default();
+    out.set("caching.stale-while-revalidate", text(&grace));
     out.settle();
     defaults(&mut out);
     forwarded(&all, &mut out);
-    let mut walk = Walk::new(&acls, &backends, &subs);
+    let mut walk = Walk::new(&acls, &backends, &subs, hints);
     for (name, kind) in [
         ("vcl_recv", Sub::Recv),
         ("vcl_hash", Sub::Hash),
@@ -63,21 +79,6 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     }
     if let Some(statements) = subs.get("vcl_backend_error") {
         error_page(statements, &mut out);
-    }
-    for (name, statements) in &subs {
-        let is_known = [
-            "vcl_backend_error",
-            "vcl_recv",
-            "vcl_hash",
-            "vcl_backend_response",
-            "vcl_deliver",
-            "vcl_init",
-        ];
-        if name.starts_with("vcl_") && !is_known.contains(name) {
-            for one in statements.iter().filter(|one| one.word(0) != "return") {
-                out.lose(&one.at(), name, "this subroutine has no equivalent");
-            }
-        }
     }
     Ok(out)
 }

@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -23,10 +24,14 @@ use testkit::io::eventually;
 use testkit::larder::{Larder, Setup, larder_path, percent};
 use testkit::listener::echo;
 use testkit::origin::Origin;
+use testkit::skip::skipped;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::caller::{Caller, run};
+
+/// How often the program is replaced while clients are busy.
+const UPGRADES: usize = 20;
 
 /// A process that is not a child of this one, killed on drop.
 struct Stranger(Pid);
@@ -108,6 +113,8 @@ async fn keep_asking(address: SocketAddr, origin: String, is_two: bool, stop: Ar
             };
             assert_eq!(answer.status, 200, "{answer:?}");
             count += 1;
+            // Leaves the processor to the upgrades.
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
@@ -189,14 +196,15 @@ fn no_busy_connection_loses_a_request() {
         Command::new(command[0]).args(&command[1..]).arg(&admin).status().unwrap().success()
     };
     let stop = Arc::new(AtomicBool::new(false));
+    let python = python_clients(larder.address(), 34);
     run(async {
         let mut clients = JoinSet::new();
-        for number in 0..20 {
+        for number in 0..66 {
             let is_two = number % 2 == 1;
             let address = if is_two { two } else { larder.address() };
             clients.spawn(keep_asking(address, origin.url(""), is_two, stop.clone()));
         }
-        for _ in 0..3 {
+        for _ in 0..UPGRADES {
             let upgrade = upgrade.clone();
             assert!(tokio::task::spawn_blocking(upgrade).await.unwrap(), "{}", larder.said());
         }
@@ -205,7 +213,22 @@ fn no_busy_connection_loses_a_request() {
             ended.unwrap();
         }
     });
-    Stranger::of(&larder, 2).stop();
+    if let Some(python) = python {
+        let ended = python.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+    }
+    Stranger::of(&larder, UPGRADES - 1).stop();
+}
+
+/// Starts as many connections of Python's library; they end when its input does. Returns `None`
+/// where Python is not installed.
+fn python_clients(address: SocketAddr, connections: usize) -> Option<Child> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protocols/keep_asking.py");
+    let mut python = Command::new("python3");
+    let (ip, port) = (address.ip().to_string(), address.port().to_string());
+    python.args([script, &ip, &port, &connections.to_string()]);
+    let started = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    started.inspect_err(|error| skipped(&format!("python3 cannot be run: {error}"))).ok()
 }
 
 #[test]

@@ -188,6 +188,7 @@ pub(crate) async fn explain(
         forwarded: &options.forwarded,
         tls: None,
         id: None,
+        trace: None,
     };
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, identity, negotiated } = prepared;
@@ -521,7 +522,13 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester { client, forwarded: &options.forwarded, tls: None, id: None };
+                let from = Requester {
+                    client,
+                    forwarded: &options.forwarded,
+                    tls: None,
+                    id: None,
+                    trace: None,
+                };
                 let rule = self.rule.as_ref();
                 let values =
                     RequestValues::new(from, self.head, &self.target, self.rule.as_deref());

@@ -91,7 +91,8 @@ impl Ready {
             Some(form) => resident.with_form(form),
             None => resident,
         };
-        let part = builder::stored_part(context, &resident.head()?, resident.entry.len())?;
+        let head = resident.checked_head()?;
+        let part = builder::stored_part(context, &head, resident.entry.len())?;
         Some(Ready { resident, event, age, part })
     }
 

@@ -51,6 +51,8 @@ pub enum Variable {
     /// Path and query.
     Uri,
     RequestId,
+    TraceId,
+    SpanId,
     Site,
     Rule,
     TlsVersion,
@@ -79,7 +81,7 @@ pub enum Variable {
 }
 
 /// Variables without an argument: the name, and when the value is known.
-const PLAIN: [(&str, Variable, Stage); 21] = [
+const PLAIN: [(&str, Variable, Stage); 23] = [
     ("client_ip", Variable::ClientIp, Stage::Request),
     ("client_port", Variable::ClientPort, Stage::Request),
     ("scheme", Variable::Scheme, Stage::Request),
@@ -89,6 +91,8 @@ const PLAIN: [(&str, Variable, Stage); 21] = [
     ("query", Variable::Query, Stage::Request),
     ("uri", Variable::Uri, Stage::Request),
     ("request_id", Variable::RequestId, Stage::Request),
+    ("trace_id", Variable::TraceId, Stage::Request),
+    ("span_id", Variable::SpanId, Stage::Request),
     ("site", Variable::Site, Stage::Request),
     ("rule", Variable::Rule, Stage::Request),
     ("tls_version", Variable::TlsVersion, Stage::Request),

@@ -25,6 +25,7 @@ use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
+use crate::message::trace_context::TraceContext;
 use crate::object::key::locality_at;
 use crate::object::resident::KEY_MAX;
 use crate::object::store::Store;
@@ -71,6 +72,8 @@ pub(crate) struct RequestContext {
     pub held: Cell<Option<Box<Held>>>,
     /// Id of the request, if a setting needs it.
     pub id: Option<HeaderValue>,
+    /// Span of the request, if it is traced.
+    pub trace: Option<Box<TraceContext>>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
     /// The coding in which the client gets responses that are compressed here.
@@ -114,6 +117,7 @@ impl RequestContext {
             upgrade,
             held,
             id: None,
+            trace: None,
             question: None,
             negotiated,
         }
@@ -427,6 +431,9 @@ impl RequestContext {
         if let (Some(name), Some(id)) = (&self.options.request_id.field, &self.id) {
             upstream_request.set_id(name, id);
         }
+        if self.question.is_none() {
+            self.options.tracing.set(self.trace.as_deref(), &mut upstream_request.headers);
+        }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
         upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts);
@@ -447,7 +454,8 @@ impl RequestContext {
     pub fn values(&self) -> RequestValues<'_> {
         let tls = self.client.link.tls.as_ref();
         let forwarded = &self.options.forwarded;
-        let from = Requester { client: self.client.address, forwarded, tls, id: self.id.as_ref() };
+        let (client, id, trace) = (self.client.address, self.id.as_ref(), self.trace.as_deref());
+        let from = Requester { client, forwarded, tls, id, trace };
         RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
     }
 

@@ -10,6 +10,7 @@ use semantics::{Fields as _, value};
 use crate::message::forwarded::Forwarded;
 use crate::message::scheme::Scheme;
 use crate::message::template::{Values, Variable, write_shown};
+use crate::message::trace_context::TraceContext;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 use crate::origin::target::Target;
@@ -24,6 +25,8 @@ pub(crate) struct Requester<'a> {
     pub tls: Option<&'a TlsFacts>,
     /// `None` if no setting needs it.
     pub id: Option<&'a HeaderValue>,
+    /// `None` if the request belongs to no trace, or traces are forwarded unchanged.
+    pub trace: Option<&'a TraceContext>,
 }
 
 /// Values of a request, and of its response if that is known.
@@ -126,6 +129,8 @@ impl<'a> RequestValues<'a> {
             Variable::Query => self.query(),
             Variable::Uri => self.uri(),
             Variable::RequestId => return self.from.id.map(HeaderValue::as_bytes),
+            Variable::TraceId => return self.from.trace.map(TraceContext::trace_id),
+            Variable::SpanId => return self.from.trace.map(TraceContext::span_id),
             Variable::Site => self.site?,
             Variable::Rule => self.rule_name()?,
             Variable::TlsVersion => self.from.tls?.version,
@@ -187,7 +192,13 @@ mod tests {
         };
         let pages = Rule::new("pages".to_owned(), semantics::Settings::default());
         let values = RequestValues {
-            from: Requester { client, forwarded: &Forwarded::default(), tls: None, id: Some(&id) },
+            from: Requester {
+                client,
+                forwarded: &Forwarded::default(),
+                tls: None,
+                id: Some(&id),
+                trace: None,
+            },
             head: &head,
             scheme: "http",
             host: "A.test",

@@ -38,6 +38,7 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::observe::outcome::Error;
+use crate::observe::site_slots::SiteSlot;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::authorized::AuthorizedOrigin;
@@ -79,6 +80,8 @@ pub(crate) struct UpstreamRequest {
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules see them.
     named: (String, u16),
+    /// Slot of the site whose origin gets the request.
+    slot: SiteSlot,
     /// Hash of the origin in the table of outages.
     origin: u64,
     /// Host of the target, if the choice among several servers depends on it.
@@ -190,6 +193,7 @@ impl UpstreamRequest {
             raw_target,
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
+            slot: target.site.slot(),
             origin: services.shared.outages.origin(target),
             place,
             interim,
@@ -408,6 +412,7 @@ impl UpstreamRequest {
         let (status, received) = (response.status(), services.clock.time());
         // Only this proxy numbers bodies.
         response.headers_mut().remove(BODY_ID);
+        services.borrow_options().tracing.remove_from_response(response.headers_mut());
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // A 101 has no body, and must not announce one.
             response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -559,7 +564,7 @@ impl UpstreamRequest {
         };
         let Some(body) = body else {
             let outgoing = Outgoing { again, ..self.outgoing(services, request) };
-            let sent = self.to.ask(with, outgoing).await;
+            let sent = self.send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
         if matches!(body, RequestBody::Buffered(_)) {
@@ -577,8 +582,25 @@ impl UpstreamRequest {
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
         let outgoing = Outgoing { progress, ..self.outgoing(services, request) };
-        let sent = self.to.ask(with, outgoing).await;
+        let sent = self.send(with, outgoing).await;
         sent.map_err(|failure| rules.explain(failure))
+    }
+
+    /// Sends the request. Reports how long a server takes that is no node of the fleet.
+    async fn send(
+        &self,
+        with: Connector<'_>,
+        outgoing: Outgoing<'_>,
+    ) -> Result<Response<OriginBody>, upstream::failure::error::Failure> {
+        let timer = self.vouched.is_none().then(|| with.upstream.timer(self.slot.label()));
+        let mut response = self.to.ask(with, outgoing).await?;
+        if let Some(timer) = timer
+            && response.status() != StatusCode::SWITCHING_PROTOCOLS
+            && response.extensions().get::<FromPeer>().is_none()
+        {
+            response.body_mut().time(timer);
+        }
+        Ok(response)
     }
 
     fn outgoing(&self, services: &Services, request: Box<Request<OutBody>>) -> Outgoing<'_> {

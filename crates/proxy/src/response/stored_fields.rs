@@ -102,10 +102,10 @@ impl StoredFields {
             written.has_length |= name == b"content-length";
             write_field(spelled, value, out);
         });
-        if let Some(age) = self.age.filter(|_| !self.is_edited("age")) {
+        if let Some(age) = self.age.filter(|_| !self.is_edited(b"age")) {
             write_number_field(b"age", age.get().into(), out);
         }
-        if !self.is_edited(CACHE_STATUS.as_str()) {
+        if !self.is_edited(CACHE_STATUS.as_str().as_bytes()) {
             out.extend_from_slice(b"cache-status: ");
             self.write_status(common, out);
             out.extend_from_slice(b"\r\n");
@@ -152,8 +152,9 @@ impl StoredFields {
     }
 
     /// Returns whether the edits for the client remove or replace fields of this name.
-    fn is_edited(&self, name: &str) -> bool {
-        self.edits.as_ref().is_some_and(|edits| edits.leave_out(name))
+    fn is_edited(&self, name: &[u8]) -> bool {
+        let name = || std::str::from_utf8(name).unwrap_or_default();
+        self.edits.as_ref().is_some_and(|edits| edits.leave_out(name()))
     }
 
     /// Returns a value, sharing the head's memory if the value lies in it.
@@ -212,8 +213,7 @@ impl StoredFields {
                 Some(rule) if name == b"vary" => rule.unfolded(value),
                 _ => None,
             };
-            let is_edited = || self.is_edited(std::str::from_utf8(spelled).unwrap_or_default());
-            if is_sent && !is_edited() {
+            if is_sent && !self.is_edited(spelled) {
                 take(name, spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }

@@ -74,10 +74,9 @@ const TOGETHER_MAX: usize = 1024;
 impl Rules {
     /// Compiles these rules, in this order. Requests that none matches have the settings `base`.
     pub fn new(list: Vec<Rule>, base: &Settings) -> Rules {
-        Rules::compiled(
-            list.into_iter().map(|rule| Arc::new(rule.identified().marked())).collect(),
-            base.clone(),
-        )
+        let changes_query = list.iter().any(|rule| !rule.query.is_default());
+        let marked = |rule: Rule| Arc::new(rule.identified().marked(changes_query));
+        Rules::compiled(list.into_iter().map(marked).collect(), base.clone())
     }
 
     fn compiled(list: Vec<Arc<Rule>>, base: Settings) -> Rules {

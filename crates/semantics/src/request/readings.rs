@@ -80,6 +80,60 @@ pub fn readings(path: &str) -> Readings<'_> {
     all
 }
 
+/// A reading of a path, with the URL that it makes with the query: path and query.
+#[derive(Clone, Debug)]
+pub struct UrlReading<'a> {
+    /// The path without query.
+    pub path: &'a [u8],
+    /// Path and query; only the path if the query is not compared.
+    pub url: Cow<'a, [u8]>,
+}
+
+/// The readings of a path and its query.
+pub type UrlReadings<'a> = SmallVec<[UrlReading<'a>; 1]>;
+
+/// Returns the readings of a path alone.
+pub fn of_path<'a>(readings: &'a Readings<'_>) -> UrlReadings<'a> {
+    readings.iter().map(|path| UrlReading { path, url: Cow::Borrowed(&**path) }).collect()
+}
+
+/// Returns each of the `readings` of a path with its query: as written, and decoded as a form
+/// (`%3d` and `=`, `+` and a space). The order of parameters stays.
+pub fn with_query<'a>(path: &'a str, readings: &'a Readings<'_>) -> UrlReadings<'a> {
+    let Some(query) = path.find('?').map(|at| path[at..].as_bytes()) else {
+        return of_path(readings);
+    };
+    let decoded = query.iter().any(|byte| matches!(byte, b'%' | b'+')).then(|| decoded(query));
+    let mut all = UrlReadings::new();
+    for (at, reading) in readings.iter().enumerate() {
+        // The first reading is the path as written.
+        let written = match at {
+            0 => Cow::Borrowed(path.as_bytes()),
+            _ => Cow::Owned([reading, query].concat()),
+        };
+        all.push(UrlReading { path: reading, url: written });
+        if let Some(decoded) = &decoded {
+            all.push(UrlReading {
+                path: reading,
+                url: Cow::Owned([reading, &decoded[..]].concat()),
+            });
+        }
+    }
+    all
+}
+
+/// Decodes the percent-encodings and plus signs of a query.
+fn decoded(query: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(query.len());
+    let mut rest = query;
+    while let Some((&first, tail)) = rest.split_first() {
+        let triplet = (first == b'%').then(|| decode_triplet(rest)).flatten();
+        decoded.push(triplet.unwrap_or(if first == b'+' { b' ' } else { first }));
+        rest = if triplet.is_some() { &rest[3..] } else { tail };
+    }
+    decoded
+}
+
 /// Returns the path without query if all servers interpret it alike. False negatives only cost
 /// time.
 fn unambiguous(path: &str) -> Option<&str> {
@@ -217,6 +271,19 @@ mod tests {
             assert!(all(path).contains(&reading.to_owned()), "{path} {:?}", all(path));
         }
         assert!(!all("/a%252fb").contains(&"/a/b".to_owned()), "encodings are decoded once");
+    }
+
+    #[test]
+    fn a_query_is_read_as_written_and_decoded() {
+        let urls = |path: &str| -> Vec<String> {
+            let readings = readings(path);
+            let all = with_query(path, &readings);
+            all.iter().map(|one| String::from_utf8_lossy(&one.url).into_owned()).collect()
+        };
+        assert_eq!(urls("/a"), ["/a"]);
+        assert_eq!(urls("/a?b=c&d"), ["/a?b=c&d"]);
+        assert_eq!(urls("/a?b%3Dc+d%2"), ["/a?b%3Dc+d%2", "/a?b=c d%2"]);
+        assert_eq!(urls("/a;x?b%26"), ["/a;x?b%26", "/a;x?b&", "/a?b%26", "/a?b&"]);
     }
 
     #[test]

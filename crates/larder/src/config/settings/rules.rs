@@ -94,6 +94,11 @@ tests! {
     /// other keys all.
     "paths", PATTERNS, r#"["/static/*", "*.css"]"# -> paths;
 
+    /// Path and query together, patterns and regular expressions as in `paths`, such as
+    /// ~[?&]preview=; none: any. Compared with every reading of the path, and with the query as
+    /// sent and decoded.
+    "urls", PATTERNS, r#"["~[?&]preview="]"# -> urls;
+
     /// Request methods; GET includes HEAD; none: any.
     "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
 
@@ -193,7 +198,7 @@ pub const SUBSTITUTE: &[Field<RuleSubstitute>] = fields! {
 const MORE_TESTS: &[Field<RuleCondition>] = fields! {
     RuleCondition;
 
-    /// Matches `paths` in either case.
+    /// Matches `paths` and `urls` in either case.
     "paths-ignore-case", Kind::Bool, ["false"] -> paths_ignore_case;
 
     /// Share of the clients.
@@ -225,7 +230,7 @@ const FLOW: &[Field<RequestRule>] = fields! {
     /// added to those of this one.
     "then", THEN, ["stop"], live, example(r#""continue""#) -> then;
 
-    /// Matches `paths` in either case, for origin servers that ignore case.
+    /// Matches `paths` and `urls` in either case, for origin servers that ignore case.
     "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> when.paths_ignore_case;
 
     /// Share of the clients, chosen by their addresses so that a client stays in it.
@@ -410,6 +415,17 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Freshness lifetime of responses from 400 on that state none, unless `ttl` or `default-ttl`
     /// applies. "auto" is `caching.error-ttl`.
     "error-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10s""#) ~> lifetimes.errors;
+
+    /// Replaces `caching.heuristic-percent`, where no other key states a lifetime ("auto").
+    "heuristic-percent", Kind::Int(0, 100), ["auto"], word("auto"), live, example("20")
+        ~> heuristic_percent;
+
+    /// Replaces `caching.heuristic-max` ("auto").
+    "heuristic-max", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) ~> heuristic_max;
+
+    /// Replaces `caching.heuristic-without-date` ("auto").
+    "heuristic-without-date", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#)
+        ~> heuristic_without_date;
 
     /// Replaces `caching.stale-while-revalidate` ("auto").
     "stale-while-revalidate", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#)

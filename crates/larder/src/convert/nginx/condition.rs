@@ -239,18 +239,10 @@ fn url(operator: &str, value: &str) -> Result<Alternatives, String> {
             let found = Alternatives::of(test);
             if query.is_some() { found.widened("the query is not compared") } else { found }
         }
-        "~" => from_url(&url_test::of(value)?),
-        _ => from_url(&url_test::of(&format!("(?i){value}"))?),
+        "~" => Alternatives::of(url_test::of(value)?),
+        _ => Alternatives::of(url_test::of(&format!("(?i){value}"))?),
     };
     if operator.starts_with('!') { found.negated() } else { Ok(found) }
-}
-
-fn from_url(test: &url_test::UrlTest) -> Alternatives {
-    let found = Alternatives { any: test.wide.clone(), ..Alternatives::default() };
-    match test.is_exact() {
-        true => found,
-        false => found.widened("path and query are compared apart"),
-    }
 }
 
 /// `$args ~ name=`: parameters.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::condition::compare;
-use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests, is_headers};
-use crate::convert::url_test;
+use crate::convert::rule_draft::{ALSO, NOT_STATUSES, RESPONSE_HEADERS, Tests, is_headers};
+use crate::convert::vcl::edited_url::EditedUrl;
 use crate::convert::vcl::syntax::{Kind, Token};
 
 /// Alternatives, each a list of tests that must all hold. Empty: never.
@@ -18,25 +18,31 @@ const DEPTH_MAX: usize = 32;
 /// Key of a test of the response's status, which becomes a key of the rule.
 pub const STATUS: &str = "statuses";
 
-const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+pub const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// Networks by the name of their list.
 pub type Acls = BTreeMap<String, Vec<String>>;
 
-/// Stands for the URL among the fields of [`OwnFields`].
-pub const URL: &str = ":url";
-
 /// Request fields that the configuration itself has set, by their names in lower case: where they
 /// are, if that is known.
 pub type OwnFields = BTreeMap<String, Option<Cases>>;
+
+/// What the configuration itself has changed in requests.
+#[derive(Clone, Debug, Default)]
+pub struct Edited {
+    pub fields: OwnFields,
+    pub url: EditedUrl,
+}
 
 /// Reads a condition. Where a test cannot be stated exactly, the cases are those of more requests
 /// if `widens` is set, which is good for a refusal or a bypass, and otherwise of fewer.
 pub struct Parser<'a> {
     pub tokens: &'a [Token],
     pub acls: &'a Acls,
-    pub fields: &'a OwnFields,
+    pub edited: &'a Edited,
     pub widens: bool,
+    /// The opposite of the condition is wanted.
+    is_opposite: bool,
     /// Why the cases are not exact.
     pub inexact: Option<String>,
     at: usize,
@@ -47,10 +53,18 @@ impl<'a> Parser<'a> {
     pub fn new(
         tokens: &'a [Token],
         acls: &'a Acls,
-        fields: &'a OwnFields,
+        edited: &'a Edited,
         widens: bool,
     ) -> Parser<'a> {
-        Parser { tokens, acls, fields, widens, inexact: None, at: 0, depth: 0 }
+        let (inexact, is_opposite, at, depth) = (None, false, 0, 0);
+        Parser { tokens, acls, edited, widens, is_opposite, inexact, at, depth }
+    }
+
+    /// Reads the opposite of the condition: where `widens` is set for the condition, it is of fewer
+    /// requests.
+    pub fn parse_opposite(&mut self) -> Result<Cases, String> {
+        self.is_opposite = true;
+        self.parse()
     }
 
     pub fn parse(&mut self) -> Result<Cases, String> {
@@ -70,7 +84,8 @@ impl<'a> Parser<'a> {
     fn alternatives(&mut self) -> Result<Cases, String> {
         let mut all = self.sequence()?;
         while self.takes("||") {
-            all.extend(self.sequence()?);
+            let more = self.sequence()?;
+            all = if self.is_opposite { both_also(&all, &more)? } else { [all, more].concat() };
         }
         merge(&mut all);
         Ok(all)
@@ -79,7 +94,8 @@ impl<'a> Parser<'a> {
     fn sequence(&mut self) -> Result<Cases, String> {
         let mut all = self.single()?;
         while self.takes("&&") {
-            all = both(&all, &self.single()?)?;
+            let more = self.single()?;
+            all = if self.is_opposite { [all, more].concat() } else { both_also(&all, &more)? };
         }
         Ok(all)
     }
@@ -103,6 +119,17 @@ impl<'a> Parser<'a> {
             self.depth -= 1;
             return if self.takes(")") { Ok(inner) } else { Err("expected )".to_owned()) };
         }
+        let is_url = |token: &&Token| matches!(&*token.text, "req.url" | "bereq.url");
+        if self.tokens.get(self.at).is_some_and(|token| is_url(&token)) {
+            self.at += 1;
+            return self.url();
+        }
+        let found = self.leaf()?;
+        if self.is_opposite { negated(&found) } else { Ok(found) }
+    }
+
+    /// A test other than of the URL.
+    fn leaf(&mut self) -> Result<Cases, String> {
         let name = self.tokens.get(self.at).filter(|token| token.kind == Kind::Word);
         let name = name.ok_or("an expression has no equivalent")?.text.clone();
         self.at += 1;
@@ -112,12 +139,18 @@ impl<'a> Parser<'a> {
         let operators = ["==", "!=", "~", "!~", ">=", "<=", ">", "<"];
         let operator = operators.into_iter().find(|sign| self.takes(sign));
         let Some(operator) = operator else { return self.presence(&name) };
+        let value = self.value()?;
+        self.test(&name, operator, &value)
+    }
+
+    /// The value behind an operator.
+    fn value(&mut self) -> Result<Token, String> {
         let value = self.tokens.get(self.at).ok_or("expected a value")?.clone();
         self.at += 1;
-        if self.tokens.get(self.at).is_some_and(|token| token.kind == Kind::Text) {
-            return Err("joined texts have no equivalent".to_owned());
+        match self.tokens.get(self.at).map(|token| token.kind == Kind::Text || token.is("+")) {
+            Some(true) => Err("joined texts have no equivalent".to_owned()),
+            _ => Ok(value),
         }
-        self.test(&name, operator, &value)
     }
 
     /// Returns the opposite of a condition: of one of more requests it is of fewer.
@@ -126,9 +159,11 @@ impl<'a> Parser<'a> {
         read: impl FnOnce(&mut Parser<'a>) -> Result<Cases, String>,
     ) -> Result<Cases, String> {
         self.widens = !self.widens;
+        self.is_opposite = !self.is_opposite;
         let found = read(self);
         self.widens = !self.widens;
-        negated(&found?)
+        self.is_opposite = !self.is_opposite;
+        found
     }
 
     /// Returns cases of more requests; an error if there must not be more.
@@ -152,7 +187,7 @@ impl<'a> Parser<'a> {
             };
         };
         let own = vec![Tests::one("headers", field)];
-        match self.fields.get(&field.to_ascii_lowercase()) {
+        match self.edited.fields.get(&field.to_ascii_lowercase()) {
             None => Ok(own),
             Some(None) => Err(format!("{name} is set before")),
             Some(Some(cases)) => {
@@ -172,11 +207,16 @@ impl<'a> Parser<'a> {
             }
             "beresp.status" | "resp.status" => statuses(operator, text),
             _ if name.starts_with("beresp.http.") => self.field_of_response(name, operator, text),
-            "req.url" | "bereq.url" => self.url(operator, text),
+            "req.restarts" => match (operator, text) {
+                ("==", "0") => Ok(vec![Tests::default()]),
+                ("!=" | ">", "0") => Ok(Cases::new()),
+                _ => Err("requests are not restarted".to_owned()),
+            },
             _ => {
                 let theirs = variable(name).ok_or_else(|| format!("{name} has no equivalent"))?;
                 let field = name.strip_prefix("be").unwrap_or(name).strip_prefix("req.http.");
-                let is_own = |field: &str| self.fields.contains_key(&field.to_ascii_lowercase());
+                let is_own =
+                    |field: &str| self.edited.fields.contains_key(&field.to_ascii_lowercase());
                 if field.is_some_and(is_own) {
                     return Err(format!("{name} is set before"));
                 }
@@ -237,31 +277,39 @@ impl<'a> Parser<'a> {
         Ok(vec![Tests::one("responses.larger-than", format!("\"{more_than}\""))])
     }
 
-    fn url(&mut self, operator: &str, text: &str) -> Result<Cases, String> {
-        if self.fields.contains_key(URL) {
-            return Err("req.url is set before".to_owned());
+    /// A test of the URL, behind its name.
+    fn url(&mut self) -> Result<Cases, String> {
+        let operators = ["==", "!=", "~", "!~"];
+        let operator = operators.into_iter().find(|sign| self.takes(sign));
+        let operator = operator.ok_or("this test of the URL has no equivalent")?;
+        let value = self.value()?;
+        if value.kind != Kind::Text {
+            return Err("a comparison of two variables has no equivalent".to_owned());
         }
-        match operator {
-            "!=" => self.opposite(|parser| parser.url("==", text)),
-            "!~" => self.opposite(|parser| parser.url("~", text)),
-            "==" if text.contains(['?', '*']) || !text.starts_with('/') => {
-                Err("a URL with a query is not compared".to_owned())
-            }
-            "==" => Ok(vec![Tests(vec![
-                ("paths".to_owned(), vec![text.to_owned()]),
-                ("not-query".to_owned(), vec!["*".to_owned()]),
-            ])]),
-            "~" => {
-                let found = url_test::of(text)?;
-                if !found.is_exact() {
-                    let why = "path and query are compared apart";
-                    self.inexact.get_or_insert_with(|| why.to_owned());
-                }
-                if self.widens { Ok(found.wide) } else { found.narrow }
-            }
-            _ => Err(format!("{operator} has no equivalent")),
+        let regex = match operator {
+            "==" | "!=" => format!("^{}$", literal(&value.text)),
+            _ => value.text,
+        };
+        let is_not = operator.starts_with('!');
+        let url = &self.edited.url;
+        let found = url.matching(&regex, is_not != self.is_opposite, is_not != self.widens)?;
+        if let (_, Some(why)) = found {
+            self.inexact.get_or_insert_with(|| why.to_owned());
         }
+        Ok(found.0)
     }
+}
+
+/// Returns the expression that matches a text.
+fn literal(text: &str) -> String {
+    let mut all = String::new();
+    for c in text.chars() {
+        if "\\.+*?()|[]{}^$".contains(c) {
+            all.push('\\');
+        }
+        all.push(c);
+    }
+    all
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -297,17 +345,14 @@ fn statuses(operator: &str, text: &str) -> Result<Cases, String> {
     Ok(vec![Tests(vec![(STATUS.to_owned(), list)])])
 }
 
-/// Joins alternatives of one and the same list.
-fn merge(all: &mut Cases) {
+/// Joins alternatives that differ in one list.
+pub fn merge(all: &mut Cases) {
     let mut merged: Cases = Vec::new();
     for one in std::mem::take(all) {
-        let single = |test: &Tests| match test.0.as_slice() {
-            [(key, _)] if !is_headers(key) && !key.starts_with("not-") => Some(key.clone()),
-            _ => None,
-        };
-        let key = single(&one);
-        match merged.iter_mut().find(|other| key.is_some() && single(other) == key) {
-            Some(other) => other.0[0].1.extend(one.0[0].1.clone()),
+        let joined = merged.iter().enumerate().find_map(|(at, old)| Some((at, old.or(&one)?)));
+        match joined {
+            Some((at, joined)) => merged[at] = joined,
+            None if merged.contains(&one) => {}
             None => merged.push(one),
         }
     }
@@ -316,10 +361,26 @@ fn merge(all: &mut Cases) {
 
 /// Returns the alternatives of both conditions together.
 pub fn both(one: &Cases, other: &Cases) -> Result<Cases, String> {
+    joined(one, other, Tests::and)
+}
+
+/// Returns the same; a condition may have two lists of one kind.
+pub fn both_also(one: &Cases, other: &Cases) -> Result<Cases, String> {
+    joined(one, other, Tests::and_also)
+}
+
+fn joined(
+    one: &Cases,
+    other: &Cases,
+    join: impl Fn(&Tests, &Tests) -> Option<Tests>,
+) -> Result<Cases, String> {
     let mut all = Vec::new();
     for left in one {
         for right in other {
-            let joined = left.and(right).ok_or("two conditions of one kind cannot be joined")?;
+            if left.excludes(right) {
+                continue;
+            }
+            let joined = join(left, right).ok_or("two conditions of one kind cannot be joined")?;
             if !joined.is_never() && !all.contains(&joined) {
                 all.push(joined);
             }
@@ -340,10 +401,15 @@ pub fn negated(cases: &Cases) -> Result<Cases, String> {
                     .filter(|class| !values.iter().any(|one| one == *class))
                     .map(|class| (*class).to_owned())
                     .collect();
-                if others.len() + values.len() != CLASSES.len() {
-                    return Err("other statuses have no equivalent".to_owned());
-                }
-                opposite.push(Tests(vec![(STATUS.to_owned(), others)]));
+                let is_classes = others.len() + values.len() == CLASSES.len();
+                opposite.push(Tests(vec![match is_classes {
+                    true => (STATUS.to_owned(), others),
+                    false => (NOT_STATUSES.to_owned(), values.clone()),
+                }]));
+                continue;
+            }
+            if key == NOT_STATUSES {
+                opposite.push(Tests(vec![(STATUS.to_owned(), values.clone())]));
                 continue;
             }
             if key.starts_with("responses.") && !is_headers(key) {
@@ -360,6 +426,7 @@ pub fn negated(cases: &Cases) -> Result<Cases, String> {
                 }
                 continue;
             }
+            let key = key.trim_start_matches(ALSO);
             let other = match key.strip_prefix("not-") {
                 Some(rest) => rest.to_owned(),
                 None => format!("not-{key}"),

@@ -104,6 +104,12 @@ pub fn value_of_cookie(value: &[Token]) -> Option<String> {
     (is_name && with == "\\1" && !rest.contains('(')).then(|| name.to_owned())
 }
 
+/// Returns whether a value is the URL without its query.
+pub fn removes_query(value: &[Token]) -> bool {
+    let is_url = value.get(2).is_some_and(|one| matches!(&*one.text, "req.url" | "bereq.url"));
+    is_url && of_url(value) == Some(Edit::QueryNone)
+}
+
 /// Returns whether a value is that of a host without its port.
 pub fn removes_port(value: &[Token]) -> bool {
     let known = [":[0-9]+", ":[0-9]+$", ":\\d+", ":\\d+$", ":.*$", ":.*"];

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
-use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::units_of_others::time;
+use crate::convert::rule_draft::{NOT_STATUSES, RuleDraft, Tests};
+use crate::convert::units_of_others::{shorter, time};
 use crate::convert::vcl::backends::Backends;
 use crate::convert::vcl::bans;
 use crate::convert::vcl::careful;
-use crate::convert::vcl::condition::{Acls, Cases, OwnFields, Parser, STATUS, URL, both, negated};
+use crate::convert::vcl::condition::{
+    Acls, CLASSES, Cases, Edited, Parser, STATUS, both_also, merge, negated,
+};
+use crate::convert::vcl::edited_url::Left;
 use crate::convert::vcl::idioms::{self, Edit};
+use crate::convert::vcl::idle_subs::Hints;
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,7 @@ pub struct Walk<'a> {
     acls: &'a Acls,
     backends: &'a Backends<'a>,
     subs: &'a BTreeMap<&'a str, Vec<&'a Statement>>,
+    hints: Hints<'a>,
     kind: Sub,
     calls: usize,
     statements: usize,
@@ -48,11 +53,15 @@ pub struct Walk<'a> {
     uncookied: Cases,
     kept: Vec<String>,
     removes_some: bool,
-    fields: OwnFields,
+    edited: Edited,
     /// A ban that is not made comes before this statement.
     has_lost_ban: bool,
     /// Responses that state no lifetime above zero are not stored, whatever is set later.
     keeps_stated: bool,
+    /// Responses that were last said not to be stored.
+    uncacheable: Cases,
+    /// Statuses of which no response is stored.
+    unstored: Vec<String>,
     /// Lifetimes so far.
     ttls: Vec<(Tests, Vec<String>)>,
     /// True once an entry of `responses` was pushed.
@@ -64,20 +73,24 @@ impl<'a> Walk<'a> {
         acls: &'a Acls,
         backends: &'a Backends<'a>,
         subs: &'a BTreeMap<&'a str, Vec<&'a Statement>>,
+        hints: Hints<'a>,
     ) -> Walk<'a> {
         Walk {
             acls,
             backends,
             subs,
+            hints,
             kind: Sub::Recv,
             calls: 0,
             statements: 0,
             uncookied: Vec::new(),
             kept: Vec::new(),
             removes_some: false,
-            fields: OwnFields::new(),
+            edited: Edited::default(),
             has_lost_ban: false,
             keeps_stated: false,
+            uncacheable: Vec::new(),
+            unstored: Vec::new(),
             ttls: Vec::new(),
             has_entry: Cell::new(false),
         }
@@ -106,10 +119,10 @@ impl<'a> Walk<'a> {
             true => vec![Tests::one("headers", "Cookie")],
             false => vec![Tests(vec![("cookies".to_owned(), self.kept.clone())])],
         };
-        let with_cookies = negated(&self.uncookied).and_then(|others| both(&cookies, &others));
+        let with_cookies = negated(&self.uncookied).and_then(|others| both_also(&cookies, &others));
         let all = with_cookies.and_then(|mut all| {
             all.extend(credentials.clone());
-            both(&rest, &all)
+            both_also(&rest, &all)
         });
         // Where the condition cannot be stated, more requests pass.
         let mut all = all.unwrap_or_else(|_| [cookies, credentials].concat());
@@ -150,7 +163,7 @@ impl<'a> Walk<'a> {
         let mut rest = live.clone();
         let mut after: Cases = Vec::new();
         // What one branch sets, the conditions of others do not see.
-        let fields = self.fields.clone();
+        let edited = self.edited.clone();
         let is_hits = |one: &Statement| one.tokens.iter().any(|token| token.text == "obj.hits");
         if all.iter().any(|one| is_hits(one)) {
             self.hits(all, &live, out);
@@ -183,12 +196,12 @@ impl<'a> Walk<'a> {
             // The opposite is needed only if something runs under it.
             let has_others = number + 1 < all.len() || ends(one.inner());
             let branch = Branch { one, tokens, is_last, has_others };
-            let (ended, others) = self.branch(&branch, rest, &fields, out);
+            let (ended, others) = self.branch(&branch, rest, &edited, out);
             after.extend(ended);
             rest = others;
         }
         after.extend(rest);
-        after.dedup();
+        merge(&mut after);
         if after.len() > 64 {
             return live;
         }
@@ -203,7 +216,7 @@ impl<'a> Walk<'a> {
         &mut self,
         branch: &Branch<'a>,
         rest: Cases,
-        fields: &OwnFields,
+        edited: &Edited,
         out: &mut Output,
     ) -> (Cases, Cases) {
         let Branch { one, tokens, is_last, has_others } = *branch;
@@ -214,9 +227,10 @@ impl<'a> Walk<'a> {
         let is_refusal = is_refusal(one.inner());
         let acls = self.acls;
         let parse = |widens: bool| {
-            let mut parser = Parser::new(tokens, acls, fields, widens);
+            let mut parser = Parser::new(tokens, acls, edited, widens);
             Ok::<_, String>((parser.parse()?, parser.inexact))
         };
+        let opposite = || Parser::new(tokens, acls, edited, true).parse_opposite();
         let found = match is_always {
             true => Ok((vec![Tests::default()], None)),
             false => parse(is_refusal),
@@ -224,15 +238,14 @@ impl<'a> Walk<'a> {
         let split = found.and_then(|(cases, inexact)| {
             let others = match (is_last, has_others && !is_always) {
                 (true, _) => Vec::new(),
-                // Behind a refusal of more requests there are fewer.
-                (false, true) if is_refusal || inexact.is_none() => both(&rest, &negated(&cases)?)?,
-                (false, true) => both(&rest, &negated(&parse(true)?.0)?)?,
+                // Behind a condition of more requests there are fewer.
+                (false, true) => both_also(&rest, &opposite()?)?,
                 (false, false) => rest.clone(),
             };
-            Ok((both(&rest, &cases)?, others, inexact))
+            Ok((both_also(&rest, &cases)?, others, inexact))
         });
         let what = one.text();
-        let wide = || parse(true).and_then(|(wide, _)| both(&rest, &wide));
+        let wide = || parse(true).and_then(|(wide, _)| both_also(&rest, &wide));
         match split {
             Ok((cases, others, inexact)) => {
                 if let Some(why) = inexact {
@@ -396,6 +409,8 @@ impl<'a> Walk<'a> {
                 }
             }
             "hash_data" => self.hashed(one, &live, out),
+            // Conditions look at every line of Cookie.
+            "std.collect" if one.word(2).eq_ignore_ascii_case("req.http.cookie") => {}
             "synthetic" | "std.log" | "std.collect" | "std.syslog" => {
                 out.lose(&one.at(), &what, "no equivalent of this statement");
             }
@@ -420,10 +435,14 @@ impl<'a> Walk<'a> {
                 }
             }
             (Sub::Recv, "synth") => {
+                let redirect = self.redirect(one);
                 for case in &live {
                     let mut rule = RuleDraft::new("synth", case);
                     let code: u16 = status.parse().unwrap_or(0);
                     match code {
+                        _ if redirect.is_some() => {
+                            rule.set("redirect", text(redirect.as_deref().unwrap_or_default()));
+                        }
                         403 => rule.set("deny", "true"),
                         200..300 if has_lost_ban => {
                             rule.set("respond", text("501 Not converted: ban"));
@@ -458,6 +477,14 @@ impl<'a> Walk<'a> {
         Vec::new()
     }
 
+    /// Returns the redirect that `vcl_synth` makes of `return (synth(…))`.
+    fn redirect(&self, one: &Statement) -> Option<String> {
+        let (sent, location) = self.hints.redirects.get(one.word(4))?;
+        let end = one.tokens.len().saturating_sub(2);
+        let reason = one.tokens.get(6..end).unwrap_or_default();
+        Some(format!("{sent} {}", template(location.unwrap_or(reason))?))
+    }
+
     fn unset(&mut self, name: &str, live: &Cases, out: &mut Output) -> Result<(), String> {
         let (key, field) = match name.split_once(".http.") {
             Some(("req" | "bereq", field)) => ("request-remove", field),
@@ -489,9 +516,9 @@ impl<'a> Walk<'a> {
     /// client's.
     fn own_field(&mut self, field: &str, cases: Option<&Cases>) {
         let field = field.to_ascii_lowercase();
-        let old = self.fields.get(&field).cloned().unwrap_or_else(|| Some(Vec::new()));
+        let old = self.edited.fields.get(&field).cloned().unwrap_or_else(|| Some(Vec::new()));
         let all = old.zip(cases).map(|(old, cases)| [old, cases.clone()].concat());
-        self.fields.insert(field, all);
+        self.edited.fields.insert(field, all);
     }
 
     /// Pushes a rule for each case; one about responses is for all statuses unless they are given.
@@ -531,28 +558,7 @@ impl<'a> Walk<'a> {
                 }
                 Ok(())
             }
-            "req.url" if idioms::of_url(value).is_none() => {
-                self.fields.insert(URL.to_owned(), None);
-                Err("no equivalent of this change".to_owned())
-            }
-            "req.url" => match idioms::of_url(value).ok_or("no equivalent of this change")? {
-                Edit::QueryDrop(names) => {
-                    let with = |rule: &mut RuleDraft| {
-                        names.iter().for_each(|name| rule.add("query-drop", name.as_str()));
-                    };
-                    self.each("url", live, false, with, out);
-                    Ok(())
-                }
-                Edit::QueryNone => {
-                    self.each("url", live, false, |rule| rule.set("query-keep", "[]"), out);
-                    Ok(())
-                }
-                Edit::QuerySort => {
-                    self.each("url", live, false, |rule| rule.set("query-sort", "true"), out);
-                    Ok(())
-                }
-                _ => Ok(()),
-            },
+            "req.url" => self.url(value, live, out),
             "req.http.Cookie" | "req.http.cookie" => self.cookie(value, live, out),
             "beresp.do_gzip" => {
                 out.set("compression.codings", list(&["gzip"]));
@@ -565,6 +571,36 @@ impl<'a> Walk<'a> {
             }
             _ => self.field(name, value, live, out),
         }
+    }
+
+    /// An edit of the URL.
+    fn url(&mut self, value: &[Token], live: &Cases, out: &mut Output) -> Result<(), String> {
+        match idioms::of_url(value) {
+            Some(Edit::QueryDrop(names)) => {
+                let with = |rule: &mut RuleDraft| {
+                    names.iter().for_each(|name| rule.add("query-drop", name.as_str()));
+                };
+                self.each("url", live, false, with, out);
+                let named = names.iter().map(|name| format!("*{name}")).collect();
+                let named = vec![Tests(vec![("query".to_owned(), named)])];
+                let changed = both_also(live, &named).unwrap_or_else(|_| live.clone());
+                self.edited.url.edit(&changed, Left::Less);
+            }
+            Some(Edit::QueryNone) => {
+                self.each("url", live, false, |rule| rule.set("query-keep", "[]"), out);
+                self.edited.url.edit(live, Left::Path);
+            }
+            Some(Edit::QuerySort) => {
+                self.each("url", live, false, |rule| rule.set("query-sort", "true"), out);
+                self.edited.url.edit(live, Left::Sorted);
+            }
+            Some(_) => {}
+            None => {
+                self.edited.url.edit(live, Left::Unknown);
+                return Err("no equivalent of this change".to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn cookie(&mut self, value: &[Token], live: &Cases, out: &mut Output) -> Result<(), String> {
@@ -603,8 +639,14 @@ impl<'a> Walk<'a> {
         }
         let value = if is_off { Some("0s".to_owned()) } else { time(first) };
         let value = value.filter(|_| count == 1).ok_or("expected a duration")?;
-        let is_of_response = |case: &Tests| case.get(STATUS).is_some() || case.is_of_response();
-        let has_status = live.iter().any(is_of_response);
+        // How long Varnish remembers that a response is not stored.
+        if self.uncacheable == *live && matches!(name, "beresp.ttl" | "beresp.grace") {
+            return Ok(());
+        }
+        if is_off {
+            self.uncacheable.clone_from(live);
+        }
+        let has_status = live.iter().any(|case| self.is_for_some(case));
         match name {
             "beresp.uncacheable" | "beresp.ttl"
                 if value == "0s" && live.iter().all(|case| case.get(STATUS).is_none()) =>
@@ -612,16 +654,20 @@ impl<'a> Walk<'a> {
                 self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
             }
             "beresp.uncacheable" | "beresp.ttl" => {
+                if value == "0s" {
+                    let of = live.iter().filter_map(|case| case.get(STATUS));
+                    self.unstored.extend(of.flatten().cloned());
+                }
                 live.iter().for_each(|case| self.lifetime(case, &value, out));
             }
             _ if has_status => return Err("a status does not decide on this".to_owned()),
             "beresp.grace" => {
-                let value = text(&value);
+                let healthy = self.hints.healthy_grace.as_deref().unwrap_or(first);
+                let healthy = time(shorter(healthy, first)).ok_or("expected a duration")?;
                 let with = |rule: &mut RuleDraft| {
-                    for key in
-                        ["stale-while-revalidate", "stale-if-error", "stale-when-unreachable"]
-                    {
-                        rule.set(key, &*value);
+                    rule.set("stale-while-revalidate", text(&healthy));
+                    for key in ["stale-if-error", "stale-when-unreachable"] {
+                        rule.set(key, text(&value));
                     }
                 };
                 self.each("grace", live, false, with, out);
@@ -632,6 +678,18 @@ impl<'a> Walk<'a> {
             _ => return Err("no equivalent of this variable".to_owned()),
         }
         Ok(())
+    }
+
+    /// Returns whether a case is for some of the responses that may be stored.
+    fn is_for_some(&self, case: &Tests) -> bool {
+        case.0.iter().any(|(key, values)| match key.as_str() {
+            // What is left out is not stored.
+            STATUS => CLASSES.iter().any(|class| {
+                ![values, &self.unstored].iter().any(|list| list.iter().any(|one| one == class))
+            }),
+            NOT_STATUSES => !values.iter().all(|status| self.unstored.contains(status)),
+            key => key.starts_with("responses."),
+        })
     }
 
     /// Pushes the lifetime of the statuses of a case. The list of a later rule replaces that of an
@@ -829,6 +887,9 @@ fn names_in(one: &Statement, names: &mut Vec<String>) {
 
 /// Returns a value of texts and variables.
 fn template(value: &[Token]) -> Option<String> {
+    if idioms::removes_query(value) {
+        return Some("{path}".to_owned());
+    }
     let mut all = String::new();
     for token in value {
         match (&token.kind, token.text.as_str()) {
@@ -838,10 +899,12 @@ fn template(value: &[Token]) -> Option<String> {
             (Kind::Word, "req.url" | "bereq.url") => all.push_str("{uri}"),
             (Kind::Word, "req.method" | "bereq.method") => all.push_str("{method}"),
             (Kind::Word, "req.xid" | "bereq.xid") => all.push_str("{request_id}"),
-            (Kind::Word, word) => match word.strip_prefix("req.http.")? {
-                "host" | "Host" => all.push_str("{host}"),
-                field => all.push_str(&format!("{{header.{}}}", field.to_ascii_lowercase())),
-            },
+            (Kind::Word, word) => {
+                match word.strip_prefix("be").unwrap_or(word).strip_prefix("req.http.")? {
+                    "host" | "Host" => all.push_str("{host}"),
+                    field => all.push_str(&format!("{{header.{}}}", field.to_ascii_lowercase())),
+                }
+            }
             _ => return None,
         }
     }

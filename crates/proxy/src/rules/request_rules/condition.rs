@@ -12,6 +12,7 @@ use http::Method;
 use http::header::{HeaderName, HeaderValue};
 use net::networks::Networks;
 use regex::bytes::{Regex, RegexBuilder};
+use semantics::readings::UrlReading;
 use semantics::{Fields, Pattern};
 
 use crate::message::cookies;
@@ -46,6 +47,8 @@ pub struct Condition {
     pub hosts: Vec<HostPattern>,
     /// Paths without query.
     pub paths: Vec<PathTest>,
+    /// Paths with their queries.
+    pub urls: Vec<PathTest>,
     /// Methods; GET includes HEAD, which asks about the same object.
     pub methods: Vec<Method>,
     /// Tests of fields, all of which must succeed.
@@ -101,30 +104,33 @@ pub struct Share {
 const REGEX_MAX: usize = 1 << 20;
 
 impl Condition {
-    /// Returns whether the condition holds for a request, with its path read as `path`.
+    /// Returns whether the condition holds for a request, with its path and query read as
+    /// `reading`.
     pub(super) fn holds(
         &self,
         asked: &RuleFacts<'_>,
         fields: &impl Fields,
-        path: &[u8],
+        reading: &UrlReading<'_>,
         any_case: bool,
     ) -> bool {
-        let Condition { sites, hosts, paths, methods, headers, not, any, .. } = self;
+        let Condition { sites, hosts, paths, urls, methods, headers, not, any, .. } = self;
         (sites.is_empty() || is_for_site(sites, asked))
             && (hosts.is_empty() || is_for_host(hosts, asked))
-            && (paths.is_empty() || is_for_path(paths, path))
+            && (paths.is_empty() || is_for_path(paths, reading.path))
+            && (urls.is_empty() || is_for_path(urls, &reading.url))
             && (methods.is_empty() || is_for_method(methods, asked.method, any_case))
             && headers.iter().all(|test| test.holds(fields))
             && self.rest_holds(asked, fields)
-            && not.as_ref().is_none_or(|not| !not.meets(asked, fields, path))
-            && (any.is_empty() || any.iter().any(|one| one.holds(asked, fields, path, any_case)))
+            && not.as_ref().is_none_or(|not| !not.meets(asked, fields, reading))
+            && (any.is_empty() || any.iter().any(|one| one.holds(asked, fields, reading, any_case)))
     }
 
     /// Returns whether any entry of any list matches, methods in their exact case.
-    fn meets(&self, asked: &RuleFacts<'_>, fields: &impl Fields, path: &[u8]) -> bool {
+    fn meets(&self, asked: &RuleFacts<'_>, fields: &impl Fields, reading: &UrlReading<'_>) -> bool {
         is_for_site(&self.sites, asked)
             || is_for_host(&self.hosts, asked)
-            || is_for_path(&self.paths, path)
+            || is_for_path(&self.paths, reading.path)
+            || is_for_path(&self.urls, &reading.url)
             || is_for_method(&self.methods, asked.method, false)
             || self.headers.iter().any(|test| test.holds(fields))
             || self.schemes.contains(&asked.scheme)
@@ -157,8 +163,9 @@ impl Condition {
             paths,
             ..self.clone()
         };
-        let Condition { paths, schemes, clients, query, cookies, share, not, any, .. } = &rest;
-        let is_empty = paths.is_empty()
+        let Condition { paths, urls, schemes, clients, query, cookies, share, not, any, .. } =
+            &rest;
+        let is_empty = (paths.is_empty() && urls.is_empty())
             && (schemes.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
             && (share.is_none() && not.is_none() && any.is_empty());
         (!is_empty).then_some(rest)
@@ -192,12 +199,18 @@ impl Condition {
 
     /// Returns whether the condition looks at parts of a request that are not in the key of its
     /// object: fields, cookies, the client. The query is among them, since a rule may take
-    /// parameters out of the key.
-    pub(super) fn looks_past_key(&self) -> bool {
-        let Condition { headers, clients, query, cookies, share, .. } = self;
+    /// parameters out of the key; a whole URL only if one does, which `changes_query` tells.
+    pub(super) fn looks_past_key(&self, changes_query: bool) -> bool {
+        let Condition { urls, headers, clients, query, cookies, share, .. } = self;
         !(headers.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
+            || (changes_query && !urls.is_empty())
             || share.is_some()
-            || self.parts().any(Condition::looks_past_key)
+            || self.parts().any(|part| part.looks_past_key(changes_query))
+    }
+
+    /// Returns whether the condition looks at path and query together.
+    pub(super) fn looks_at_url(&self) -> bool {
+        !self.urls.is_empty() || self.parts().any(Condition::looks_at_url)
     }
 
     /// Returns whether the condition looks at the client's address.
@@ -267,7 +280,7 @@ fn has_cookie(tests: &[NamedTest], fields: &impl Fields) -> bool {
 }
 
 impl PathTest {
-    /// Returns whether the test matches a path without query.
+    /// Returns whether the test matches a path, or a path and query.
     pub fn matches(&self, path: &[u8]) -> bool {
         match self {
             PathTest::Pattern(pattern) => pattern.matches(path),

@@ -247,15 +247,15 @@ impl Rule {
     }
 
     /// Returns the rule with its part of the key: a digest of the conditions, if they look at what
-    /// the key does not contain. A rule with other conditions counts as another rule, whatever its
+    /// the key does not contain. `changes_query` is true if a rule changes the query of the key. A rule with other conditions counts as another rule, whatever its
     /// name.
-    pub(super) fn marked(self) -> Rule {
+    pub(super) fn marked(self, changes_query: bool) -> Rule {
         let answers = self.actions.as_ref().is_some_and(|of| of.is_answered());
         let is_guard = |state: &String| GUARDS.iter().any(|key| state.starts_with(*key));
         // What is stored does not depend on who was admitted.
         let guards = self.continues && !self.states.is_empty() && self.states.iter().all(is_guard);
         let stores = !self.bypass && !answers && !guards;
-        if !stores || !self.when.looks_past_key() {
+        if !stores || !self.when.looks_past_key(changes_query) {
             return self;
         }
         let mark = Some(digest_of(format!("{:?}", self.when).as_bytes()));

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
-use semantics::readings::Readings;
+use semantics::readings::{Readings, UrlReadings};
 use semantics::{Fields, Pattern, readings};
 use smallvec::SmallVec;
 
@@ -48,6 +48,7 @@ pub(super) struct RuleIndex {
     rests: Option<Box<[Option<Condition>]>>,
     continues: Box<[bool]>,
     looks_at_clients: bool,
+    looks_at_urls: bool,
     /// Rules that have a mark; `None` if none has.
     marked: Option<Box<[u64]>>,
     /// The rules, with the conditions that a place alone decides.
@@ -86,6 +87,7 @@ impl RuleIndex {
                 .any(|rule| rule.mark.is_some())
                 .then(|| bits_of(count, |number| rules[number].mark.is_some())),
             looks_at_clients: rules.iter().any(|rule| rule.when.looks_at_client()),
+            looks_at_urls: rules.iter().any(|rule| rule.when.looks_at_url()),
             places: rules.iter().map(|rule| rule.when.of_place().rest()).collect(),
         }
     }
@@ -125,6 +127,10 @@ impl RuleIndex {
             if let Some(tests) = &self.fields {
                 fitting.narrow_by_layers(&tests.layers, |layers| tests.look_up(fields, layers));
             }
+            let readings = match self.looks_at_urls {
+                true => readings::with_query(asked.path, &readings),
+                false => readings::of_path(&readings),
+            };
             let mut found = Numbers::new();
             for number in numbers(fitting.bits()) {
                 let keeps_out = contains(keep_out, number);
@@ -140,7 +146,7 @@ impl RuleIndex {
             self.add_missed(&mut found, &here, |number| {
                 let mut readings = readings.iter();
                 self.places[number].as_ref().is_none_or(|place| {
-                    readings.any(|path| place.holds(asked, &HeaderMap::new(), path, true))
+                    readings.any(|reading| place.holds(asked, &HeaderMap::new(), reading, true))
                 })
             });
             found
@@ -163,21 +169,21 @@ impl RuleIndex {
     }
 
     /// Returns whether what the columns do not cover of a rule's condition holds: in any reading of
-    /// the path for a rule that keeps requests out, else in all of them.
+    /// path and query for a rule that keeps requests out, else in all of them.
     fn rest_holds(
         &self,
         number: usize,
         asked: &RuleFacts<'_>,
         fields: &impl Fields,
-        (readings, keeps_out): (&Readings<'_>, bool),
+        (readings, keeps_out): (&UrlReadings<'_>, bool),
     ) -> bool {
         let Some(rest) = self.rests.as_ref().and_then(|rests| rests[number].as_ref()) else {
             return true;
         };
         let mut readings = readings.iter();
         match keeps_out {
-            true => readings.any(|path| rest.holds(asked, fields, path, true)),
-            false => readings.all(|path| rest.holds(asked, fields, path, false)),
+            true => readings.any(|reading| rest.holds(asked, fields, reading, true)),
+            false => readings.all(|reading| rest.holds(asked, fields, reading, false)),
         }
     }
 
@@ -187,10 +193,11 @@ impl RuleIndex {
         let readings = readings::readings(path);
         let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
         let asked = RuleFacts { site, host, path, method: "", scheme, client, upgrade: false };
+        let paths = readings::of_path(&readings);
         let fits = |number: &usize| {
-            let mut readings = readings.iter();
+            let mut paths = paths.iter();
             self.places[*number].as_ref().is_none_or(|place| {
-                readings.any(|path| place.holds(&asked, &HeaderMap::new(), path, true))
+                paths.any(|reading| place.holds(&asked, &HeaderMap::new(), reading, true))
             })
         };
         Selection::with(self.count, |fitting| {

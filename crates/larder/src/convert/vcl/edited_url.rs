@@ -1,0 +1,106 @@
+//! What the subroutines have left of the URL that the client sent.
+
+use crate::convert::rule_draft::Tests;
+use crate::convert::url_test;
+use crate::convert::vcl::condition::{Cases, both_also, negated};
+
+/// What is left of a URL, in the order in which edits add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    Whole,
+    /// Parameters are sorted.
+    Sorted,
+    /// Parameters are gone.
+    Less,
+    /// The path without query.
+    Path,
+    Unknown,
+}
+
+/// The requests by what is left of their URLs; each request is in one case.
+#[derive(Clone, Debug)]
+pub struct EditedUrl {
+    parts: Vec<(Cases, Left)>,
+}
+
+impl Default for EditedUrl {
+    fn default() -> EditedUrl {
+        EditedUrl { parts: vec![(vec![Tests::default()], Left::Whole)] }
+    }
+}
+
+impl EditedUrl {
+    /// Records an edit of the URLs of these requests.
+    pub fn edit(&mut self, requests: &Cases, left: Left) {
+        self.parts = self
+            .edited(requests, left)
+            .unwrap_or_else(|_| vec![(vec![Tests::default()], Left::Unknown)]);
+    }
+
+    fn edited(&self, requests: &Cases, left: Left) -> Result<Vec<(Cases, Left)>, String> {
+        let others = negated(requests)?;
+        let mut parts: Vec<(Cases, Left)> = Vec::new();
+        for (cases, old) in &self.parts {
+            if left <= *old {
+                parts.push((cases.clone(), *old));
+                continue;
+            }
+            let changed = (both_also(cases, requests)?, left.max(*old));
+            for (cases, left) in [changed, (both_also(cases, &others)?, *old)] {
+                match parts.iter_mut().find(|(_, known)| *known == left) {
+                    Some((known, _)) => known.extend(cases),
+                    None => parts.push((cases, left)),
+                }
+            }
+        }
+        parts.retain(|(cases, _)| !cases.is_empty());
+        Ok(parts)
+    }
+
+    /// Returns the requests whose URLs match an expression; if `is_not`, those whose do not. Where
+    /// that is not exact, they are more if `widens` is set, with the reason.
+    pub fn matching(
+        &self,
+        regex: &str,
+        is_not: bool,
+        widens: bool,
+    ) -> Result<(Cases, Option<&'static str>), String> {
+        let (mut all, mut inexact) = (Cases::new(), None);
+        for (cases, left) in &self.parts {
+            let found = match left {
+                Left::Whole => vec![url_test::of(regex)?],
+                Left::Path => url_test::of_path(regex)?.into_iter().collect(),
+                Left::Unknown => return Err("req.url is set before".to_owned()),
+                // What is within a parameter stays there.
+                Left::Sorted if url_test::is_of_part(regex) => vec![url_test::of(regex)?],
+                Left::Sorted | Left::Less => {
+                    let (found, why) = without_parameters(regex, widens)?;
+                    inexact = inexact.or(why);
+                    found
+                }
+            };
+            let found = if is_not { negated(&found)? } else { found };
+            all.extend(both_also(cases, &found)?);
+        }
+        Ok((all, inexact))
+    }
+}
+
+/// Returns the requests whose URLs match an expression after they have lost parameters.
+fn without_parameters(regex: &str, widens: bool) -> Result<(Cases, Option<&'static str>), String> {
+    let whole = url_test::of(regex)?;
+    if whole.get("paths").is_some() {
+        return Ok((vec![whole], None));
+    }
+    if !widens {
+        return Err(WHY.to_owned());
+    }
+    if url_test::is_of_part(regex) {
+        return Ok((vec![whole], Some(WHY)));
+    }
+    let mut all: Cases = url_test::of_path(regex)?.into_iter().collect();
+    all.push(Tests::one("query", "*"));
+    Ok((all, Some(WHY)))
+}
+
+const WHY: &str = "parameters are taken out or sorted before this test of the whole URL";
