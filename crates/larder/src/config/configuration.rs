@@ -27,6 +27,7 @@ use store::{FormatOptions, LayoutName};
 use upstream::message::pseudonym::Pseudonym;
 use upstream::settings::limits::UpstreamLimits;
 
+use crate::config::class::Class;
 use crate::config::fleet::FleetConfig;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener::{Certificate, Listener};
@@ -114,6 +115,7 @@ pub struct Config {
     pub fleet: FleetConfig,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
+    pub classes: Vec<Class>,
     pub rules: Vec<RequestRule>,
     pub listeners: Vec<Listener>,
     pub certificates: Vec<Certificate>,

@@ -106,7 +106,9 @@ fn is_determined(
         | Variable::SpanId => false,
         Variable::Cookie(name) => rule.key_cookies.contains(name),
         Variable::Header(name) => is_keyed(name),
-        Variable::Query | Variable::Uri => rule.query_keep == ["*"] && rule.query_drop.is_empty(),
+        Variable::Query | Variable::Uri | Variable::Parameter(_) => {
+            rule.query_keep == ["*"] && rule.query_drop.is_empty()
+        }
         _ => true,
     }
 }

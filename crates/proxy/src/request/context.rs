@@ -41,6 +41,7 @@ use crate::request::request_values::{RequestValues, Requester, ResponseValues};
 use crate::request::target::{TargetPlace, is_encoded};
 use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
+use crate::rules::classes::ClassValues;
 use crate::rules::client_edits::{ClientEdits, FilledEdits};
 use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
@@ -66,6 +67,8 @@ pub(crate) struct RequestContext {
     pub begun_before: Arrival,
     now: Cell<Time>,
     pub rule: Option<Arc<Rule>>,
+    /// The classes that the rule uses.
+    pub classes: ClassValues,
     /// The protocol upgrade that the request asks for.
     pub upgrade: Option<Rc<Upgrade>>,
     /// The permits of the request, until its response takes them.
@@ -90,7 +93,7 @@ impl RequestContext {
         prepared: Prepared,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
-        let Prepared { target, rule, identity, mut negotiated } = prepared;
+        let Prepared { target, rule, classes, identity, mut negotiated } = prepared;
         let (arrived, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
         // Later requests on an authenticated connection carry no credentials, but the origin still
@@ -114,6 +117,7 @@ impl RequestContext {
             begun_before,
             now,
             rule,
+            classes,
             upgrade,
             held,
             id: None,
@@ -176,6 +180,7 @@ impl RequestContext {
             authority: HeaderValue::try_from(target.authority()).ok()?,
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.id.clone()),
+            classes: self.classes.word(),
             uri: self.uri_before_rewrites(),
         };
         let hot_owners = match &self.question {
@@ -456,7 +461,8 @@ impl RequestContext {
         let forwarded = &self.options.forwarded;
         let (client, id, trace) = (self.client.address, self.id.as_ref(), self.trace.as_deref());
         let from = Requester { client, forwarded, tls, id, trace };
-        RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
+        let rule = self.rule.as_deref().map(|rule| (rule, &self.classes));
+        RequestValues::new(from, &self.head, &self.target(), rule)
     }
 
     /// Returns the edits of responses for the client; `None` if there are none, or if another node

@@ -55,6 +55,7 @@ use crate::request::substituted_body::SubstitutedBody;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
 use crate::rules::basic_auth::CREDENTIALS;
+use crate::rules::classes::{FoundClasses, KEY_CLASSES};
 use crate::rules::request_rules::{
     Actions, DECIDED_BY, DECISION, KEY_COOKIES, Rule, RuleFacts, Settled,
 };
@@ -157,6 +158,7 @@ impl UpstreamRequest {
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
         fields.remove(KEY_COOKIES);
+        fields.remove(KEY_CLASSES);
         fields.remove(CREDENTIALS);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
@@ -312,6 +314,7 @@ impl UpstreamRequest {
                 scheme,
                 client,
                 upgrade: false,
+                classes: &FoundClasses::default(),
             };
             let rule = rules.rules.find(&asked, fields);
             rule.is_none_or(|rule| rule.lets_through(&method))
