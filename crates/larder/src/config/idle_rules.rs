@@ -32,6 +32,11 @@ impl Config {
                 let text = "limits and basic-auth have no effect beside deny";
                 told.push(format!("{}: {text}", called(at)));
             }
+            if rule.actions.guards.basic_auth.is_some() && !self.is_reverse() {
+                let text = "basic-auth of a forward proxy asks with 401 as the site would, and \
+                            asks nothing of tunnels: use allow or [[access]]";
+                told.push(format!("{}: {text}", called(at)));
+            }
             if rule.has_idle_statuses() {
                 let text = "statuses has no effect without ttl, default-ttl, min-ttl, answer-set \
                             or answer-remove";
@@ -353,6 +358,14 @@ mod tests {
     fn a_rule_that_refuses_all_needs_no_limits() {
         let told = told("[[rule]]\ndeny = true\nlimit-rate = '1/s'");
         assert_eq!(told, ["rule 1: limits and basic-auth have no effect beside deny"]);
+    }
+
+    #[test]
+    fn a_forward_proxy_cannot_ask_for_passwords() {
+        let users = concat!("@", env!("CARGO_MANIFEST_DIR"), "/tests/http/users");
+        let rule = |front: &str| told(&format!("{front}\n[[rule]]\nbasic-auth = '{users}'"));
+        assert!(rule("")[0].starts_with("rule 1: basic-auth of a forward proxy asks with 401"));
+        assert_eq!(rule("reverse = 'http://a'"), Vec::<String>::new());
     }
 
     #[test]

@@ -123,12 +123,12 @@ impl RequestRule {
             languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,
             request: self.request_edits()?,
-            key_cookies: self.key_cookies.clone(),
+            key_cookies: cookie_names("key-cookies", &self.key_cookies, &['*'])?,
             key_classes: self.key_classes(classes)?,
             classes: named("classes", self.class_names().iter(), classes)?,
             cookies: CookieFilter {
-                keep: kept(&self.cookie_keep),
-                remove: patterns(&self.cookie_remove),
+                keep: kept(&cookie_names("cookie-keep", &self.cookie_keep, &[])?),
+                remove: patterns(&cookie_names("cookie-remove", &self.cookie_remove, &[])?),
             },
             answer: self.answer_edits(&settings)?,
             ignored: self.answer_ignore.clone(),
@@ -268,6 +268,21 @@ impl RequestRule {
             return Err(("min-ttl", "expected no more than max-ttl".to_owned()));
         }
         Ok(settings)
+    }
+}
+
+/// Returns the names of cookies under a key, which would match none with `=`, or with the `excluded`
+/// characters.
+fn cookie_names(
+    key: &'static str,
+    names: &[String],
+    excluded: &[char],
+) -> Result<Vec<String>, Wrong> {
+    let is_wrong =
+        |c: char| matches!(c, '=' | ';') || c.is_ascii_whitespace() || excluded.contains(&c);
+    match names.iter().find(|name| name.contains(is_wrong)) {
+        Some(name) => Err((key, format!("expected the name of a cookie, got {name:?}"))),
+        None => Ok(names.to_vec()),
     }
 }
 

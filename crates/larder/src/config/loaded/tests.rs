@@ -481,6 +481,44 @@ fn rules_are_checked_one_by_one() {
 }
 
 #[test]
+fn actions_of_rules_are_checked() {
+    for (text, expected) in [
+        ("redirect = '200 /x'", "redirect: expected a status 301, 302, 303, 307 or 308"),
+        ("redirect = '/x'\nrespond = '200 x'", "redirect: expected either redirect or respond"),
+        ("redirect = '{header.x}'", "redirect: "),
+        ("respond = 'sorry'", "respond: expected a status and a text or @FILE"),
+        ("respond = '204 x'", "respond: expected no text, which a 204 does not have"),
+        ("respond = '200 @/no/file'", "respond: /no/file: "),
+        ("remove-prefix = 'x'", "remove-prefix: expected a path that begins with /"),
+        ("add-prefix = '/a b'", "add-prefix: expected a path that begins with /"),
+        ("set-path = 'x'", "set-path: expected a path that begins with /"),
+        ("set-query = 'a={nothing}'", "set-query: "),
+        ("set-host = '{status}'", "set-host: "),
+        ("upstream = ['{host}']", "upstream: expected allowed-hosts beside"),
+        ("upstream = ['nothing']", "upstream: there is no site"),
+        ("upstream = ['ftp://a']", "upstream: expected an origin server"),
+        ("allowed-hosts = ['a']", "allowed-hosts: expected upstream or follow-redirects"),
+        ("credentials = 'secret'", "credentials: "),
+        ("credentials = '@/no/file'", "credentials: /no/file: "),
+        ("client-set = ['X-A: {nothing}']", "client-set: "),
+        ("client-remove = ['Content-Length']", "client-remove: content-length"),
+        ("request-set = ['X-A: {status}']", "request-set: "),
+        ("answer-set = ['X-A']", "answer-set: "),
+        ("request-remove = ['Host']", "request-remove: host is not for rules"),
+        ("key-cookies = ['session*']", "key-cookies: expected the name of a cookie, got"),
+        ("cookie-keep = ['a=b']", "cookie-keep: expected the name of a cookie, got"),
+        ("cookie-remove = ['a; b']", "cookie-remove: expected the name of a cookie, got"),
+        ("max-body = 'big'", "max-body: expected a size"),
+        ("hide = ['server']", "hide: expected"),
+        ("compress = ['lzma']", "compress: expected"),
+    ] {
+        let told = problems(&format!("reverse = 'http://a'\n[[rule]]\n{text}"));
+        let key = told.split_once("rule.").map_or(&*told, |(_, rest)| rest);
+        assert!(key.starts_with(expected), "{text}: {told}");
+    }
+}
+
+#[test]
 fn limits_and_passwords_of_rules_are_checked() {
     for (text, expected) in [
         ("limit-rate = '10'", "larder.toml:3: rule.limit-rate: expected requests in a time"),

@@ -103,7 +103,7 @@ impl Test {
 /// One step of a test.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Exchange(Exchange),
+    Exchange(Box<Exchange>),
     Wait(u64),
 }
 
@@ -228,7 +228,7 @@ impl Parser {
                 test.steps.push(Step::Wait(seconds));
             }
             _ if word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'-') => {
-                test.steps.push(Step::Exchange(Exchange {
+                test.steps.push(Step::Exchange(Box::new(Exchange {
                     place,
                     method: word.to_owned(),
                     suffix: rest.to_owned(),
@@ -242,7 +242,7 @@ impl Parser {
                     way: Way::Any,
                     behind: false,
                     answer: Vec::new(),
-                }));
+                })));
                 self.block = Some(Block::Request);
             }
             _ => return self.detail(word, rest, line),
