@@ -304,8 +304,8 @@ const VCL_STORING: &[Row] = &[
         "sub vcl_recv { if (req.http.Cookie ~ \"^lang=[a-z][a-z]$\") {
              unset req.http.Cookie; return (hash); } if (req.http.Cookie) { return (pass); }
              return (hash); }",
-        &["headers = [\"Cookie\"]\nthen = \"continue\"\nbypass = true"],
-        &["request-remove"],
+        &["headers = [\"!Cookie: ~^lang=[a-z][a-z]$\", \"Cookie\"]\nthen = \"continue\"\nbypass"],
+        &[],
     ),
     vcl(
         "the query taken away",
