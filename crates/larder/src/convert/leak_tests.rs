@@ -296,16 +296,16 @@ const VCL_STORING: &[Row] = &[
         "negated pattern",
         "sub vcl_recv { if (req.http.Cookie !~ \"^lang=[a-z]{2}$\") { return (pass); }
              unset req.http.Cookie; return (hash); }",
-        &[ALL_PASS],
-        &["lang"],
+        &["headers = [\"!Cookie: ~^lang=[a-z]{2}$\"]\nthen = \"continue\"\nbypass = true"],
+        &[],
     ),
     vcl(
         "cookies removed by a wider pattern",
         "sub vcl_recv { if (req.http.Cookie ~ \"^lang=[a-z][a-z]$\") {
              unset req.http.Cookie; return (hash); } if (req.http.Cookie) { return (pass); }
              return (hash); }",
-        &["headers = [\"Cookie\"]\nthen = \"continue\"\nbypass = true"],
-        &["request-remove"],
+        &["headers = [\"!Cookie: ~^lang=[a-z][a-z]$\", \"Cookie\"]\nthen = \"continue\"\nbypass"],
+        &[],
     ),
     vcl(
         "the query taken away",
@@ -340,8 +340,8 @@ const VCL_ACCESS: &[Row] = &[
         "negated pattern",
         "sub vcl_recv { if (req.http.X-Key !~ \"^s3cret[0-9]$\") { return (synth(403)); }
              return (hash); }",
-        &["name = \"lost condition\"\ndeny = true"],
-        &["s3cret"],
+        &["headers = [\"!X-Key: ~^s3cret[0-9]$\"]\ndeny = true"],
+        &[],
     ),
     vcl(
         "a status without a text",

@@ -327,6 +327,33 @@ fn vcl_cookies_and_parameters() {
 }
 
 #[test]
+fn vcl_tests_of_cookies_follow_their_edits() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.0; backend b { .host = \"10.0.0.1\"; }
+        sub vcl_recv {
+          if (req.url ~ \"^/static/\") { unset req.http.Cookie; }
+          if (req.http.Cookie) {
+            set req.http.Cookie = \";\" + req.http.Cookie;
+            set req.http.Cookie = regsuball(req.http.Cookie, \"; +\", \";\");
+            set req.http.Cookie = regsuball(req.http.Cookie, \";(sid)=\", \"; \\1=\");
+            set req.http.Cookie = regsuball(req.http.Cookie, \";[^ ][^;]*\", \"\");
+            set req.http.Cookie = regsuball(req.http.Cookie, \"^[; ]+|[; ]+$\", \"\");
+            if (req.http.Cookie == \"\") { unset req.http.Cookie; } else { return (pass); }
+          }
+          if (req.http.X-Kind ~ \"^a[0-9]\\.5$\") { return (pass); }
+        }",
+    );
+    assert_eq!(losses, Vec::<String>::new(), "{toml}");
+    for text in [
+        "headers = [\"Cookie\"]\nnot-paths = [\"~^/static/\"]\ncookies = [\"sid\"]\nthen = \"continue\"\nbypass",
+        "headers = ['X-Kind: ~^a[0-9]\\.5$']\nthen = \"continue\"\nbypass",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+}
+
+#[test]
 fn vcl_tests_of_urls_follow_their_edits() {
     let (toml, losses) = convert(
         Dialect::Vcl,

@@ -79,20 +79,20 @@ pub struct Condition {
     pub any: Vec<Condition>,
 }
 
-/// A test of a path: a pattern with stars, or a regular expression.
+/// A test of a path or of a field's value: a pattern with stars, or a regular expression.
 #[derive(Clone, Debug)]
 pub enum PathTest {
-    /// Matches the whole path.
+    /// Matches the whole text.
     Pattern(Pattern),
-    /// Matches anywhere in the path, unless it is anchored.
+    /// Matches anywhere in the text, unless it is anchored.
     Regex(Regex),
 }
 
 /// A test of a field: that it is present, or that it has a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HeaderTest {
     pub(super) name: HeaderName,
-    pub(super) value: Option<Pattern>,
+    pub(super) value: Option<PathTest>,
     pub(super) negated: bool,
 }
 
@@ -172,8 +172,8 @@ impl Condition {
             && self.share.is_none_or(|share| share.includes(asked.client))
     }
 
-    /// Returns what is left of the condition if lists of sites, hosts, methods, field tests, and
-    /// paths that are all patterns are checked elsewhere; `None` if nothing is.
+    /// Returns what is left of the condition if lists of sites, hosts, methods, field tests by
+    /// patterns, and paths that are all patterns are checked elsewhere; `None` if nothing is.
     pub(super) fn rest(&self) -> Option<Condition> {
         // What must not match, and alternatives, look at the same reading of the path.
         let is_done = self.patterns().is_some() && self.parts().next().is_none();
@@ -182,13 +182,13 @@ impl Condition {
             sites: Vec::new(),
             hosts: Vec::new(),
             methods: Vec::new(),
-            headers: Vec::new(),
+            headers: self.headers.iter().filter(|test| test.is_regex()).cloned().collect(),
             paths,
             ..self.clone()
         };
-        let Condition { paths, urls, schemes, clients, query, cookies, classes, .. } = &rest;
-        let Condition { listeners, share, not, any, .. } = &rest;
-        let is_empty = (paths.is_empty() && urls.is_empty())
+        let Condition { paths, urls, headers, schemes, clients, query, .. } = &rest;
+        let Condition { cookies, classes, listeners, share, not, any, .. } = &rest;
+        let is_empty = (paths.is_empty() && urls.is_empty() && headers.is_empty())
             && (schemes.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
             && (classes.is_empty() && listeners.is_empty())
             && (share.is_none() && not.is_none() && any.is_empty());
@@ -379,6 +379,11 @@ impl ListenerTest {
 }
 
 impl HeaderTest {
+    /// Returns whether the value is compared with a regular expression.
+    pub(super) fn is_regex(&self) -> bool {
+        matches!(self.value, Some(PathTest::Regex(_)))
+    }
+
     pub(super) fn holds(&self, fields: &impl Fields) -> bool {
         let fits = |line: &[u8]| self.value.as_ref().is_none_or(|value| value.matches(line));
         fields.lines(&self.name).any(fits) != self.negated
@@ -388,17 +393,22 @@ impl HeaderTest {
 impl FromStr for HeaderTest {
     type Err = String;
 
-    /// Parses `Name` (the field is present) or `Name: pattern` (a line of it matches, ignoring
-    /// case); a leading `!` negates the condition.
+    /// Parses `Name` (the field is present), `Name: pattern` (a line of it matches, ignoring case)
+    /// or `Name: ~expression`; a leading `!` negates the condition.
     fn from_str(text: &str) -> Result<HeaderTest, String> {
         let (negated, rest) = match text.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
         let (name, value) = match rest.split_once(':') {
-            Some((name, value)) => (name, Some(Pattern::ignoring_case(value.trim()))),
+            Some((name, value)) => (name, Some(value.trim())),
             None => (rest, None),
         };
+        let value = value.map(|value| match value.starts_with('~') {
+            true => PathTest::parse(value, false),
+            false => Ok(PathTest::Pattern(Pattern::ignoring_case(value))),
+        });
+        let value = value.transpose()?;
         let name = name.trim().parse().map_err(|_| {
             format!("expected \"Name\", \"Name: pattern\" or one of them behind !, got {text:?}")
         })?;

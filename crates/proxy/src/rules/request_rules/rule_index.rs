@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::message::scheme::Scheme;
 use crate::rules::classes::FoundClasses;
-use crate::rules::request_rules::condition::{Condition, RuleFacts};
+use crate::rules::request_rules::condition::{Condition, PathTest, RuleFacts};
 use crate::rules::request_rules::rule::Rule;
 use crate::rules::tables::column::Column;
 use crate::rules::tables::host_table::HostTable;
@@ -261,11 +261,15 @@ impl FieldTests {
         let mut required = Vec::with_capacity(rules.len());
         for (number, rule) in rules.iter().enumerate() {
             let mut layer = 0;
-            for test in &rule.when.headers {
+            for test in rule.when.headers.iter().filter(|test| !test.is_regex()) {
+                let value = match &test.value {
+                    Some(PathTest::Pattern(pattern)) => Some(pattern),
+                    _ => None,
+                };
                 layer += usize::from(!test.negated);
                 let at = if test.negated { 0 } else { layer } * stride + number;
                 let of_field = names.entry(test.name.as_str()).or_default();
-                let of_value = of_field.entry(test.value.as_ref()).or_default();
+                let of_value = of_field.entry(value).or_default();
                 // Memory holds far fewer tests than `u32::MAX`.
                 of_value.push(u32::try_from(at).unwrap_or(u32::MAX));
             }

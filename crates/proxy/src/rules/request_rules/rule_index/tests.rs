@@ -73,7 +73,11 @@ impl Maker {
 
     fn test(&mut self) -> HeaderTest {
         let name = self.one_of(&["x-a", "x-b", "cookie"]).parse().unwrap();
-        let value = self.0.bool().then(|| self.pattern());
+        let value = match self.0.u8(..8) {
+            0 => Some(PathTest::parse("~^(a|b)", self.0.bool()).unwrap()),
+            1..4 => Some(PathTest::Pattern(self.pattern())),
+            _ => None,
+        };
         HeaderTest { name, value, negated: self.0.bool() }
     }
 
