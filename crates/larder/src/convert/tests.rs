@@ -720,3 +720,48 @@ fn nginx_timeouts_and_next_servers_are_those_of_the_location() {
     let mirror = table(&toml, "\"a.test /mirror/\"");
     assert!(mirror.contains("next-upstream = [\"error\", \"http-404\"]"), "{toml}");
 }
+
+#[test]
+fn nginx_maps_become_classes() {
+    let (toml, losses) = nginx(
+        "map $http_user_agent $kind { default web; ~*bot bot; ~Mobile phone; \"\" none; }
+        map $kind$arg_v $old { volatile; bot1 1; web1 yes; }
+        map $host $name { hostnames; default x; .a.test a; *.b.test b; www.* w; @c c; }
+        geo $net { default 0; 10.0.0.0/8 1; 10.1.0.0/16 lab; }
+        geo $http_x_ip $other { 10.0.0.0/8 1; }
+        split_clients \"${remote_addr}AAA\" $variant { 0.5% .one; 20% .two; * \"\"; }
+        map $http_x_plan $unused { a b; }
+        map $http_x_to $to { default $host; a b; }
+        map $request_uri $part { ~^/a a; default b; }
+        proxy_cache_path /x keys_zone=z:1m;
+        server { listen 80; server_name a.test; location / {
+            proxy_pass http://10.0.0.1; proxy_set_header Host $host; proxy_cache z;
+            proxy_cache_key $host$request_uri$variant;
+            proxy_set_header X-Kind \"$kind:$name\"; add_header X-To $to; add_header X-Part $part;
+            proxy_cache_bypass $net $old; proxy_no_cache $net $old;
+            if ($kind = phone) { return 302 /m; }
+            if ($net ~ ^l) { return 403; }
+            if ($part = a) { return 403; } } }",
+    );
+    for words in [
+        "[[class]]\nname = \"kind\"\nof = \"{header.user-agent}\"\nvalues = [\" => none\", \
+         \"~*bot => bot\", \"~Mobile => phone\"]\ndefault = \"web\"",
+        "name = \"old\"\nof = \"{class.kind}{query.v}\"\nvalues = [\"bot1 => 1\", \"web1 => yes\"]",
+        "values = [\"a.test => a\", '~*^\\x40c$ => c', \"*.a.test => a\", \"*.b.test => b\", \
+         \"www.* => w\"]",
+        "name = \"net\"\nof = \"{client_ip}\"\nvalues = [\"10.0.0.0/8 => 1\", \"10.1.0.0/16 => lab\"]",
+        "shares = [\"0.5% => .one\", \"20% => .two\"]",
+        "request-set = [\"X-Kind: {class.kind}:{class.name}\"]",
+        "key-classes = [\"variant\"]",
+        "X-Part: {class.part}",
+        "not-classes = [\"net=0\"]",
+        "not-classes = [\"old=\"]",
+        "classes = [\"kind=phone\"]",
+        "classes = [\"net=lab\"]",
+    ] {
+        assert!(toml.contains(words), "{words}\n{toml}");
+    }
+    assert!(!toml.contains("unused"), "{toml}");
+    let expected = ["6: geo $other", "15: add_header X-To", "19: if ($part = a)"];
+    assert_eq!(losses, expected, "{toml}");
+}

@@ -5,7 +5,6 @@ use crate::convert::nginx::condition::{Alternatives, truth};
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::template;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{size, size_text, time};
@@ -77,7 +76,7 @@ pub fn request_fields(
         match (lower.as_str(), value) {
             ("host", "$host" | "$http_host" | "$server_name" | "$host:$server_port") => {}
             ("host", "$proxy_host") => rule.set("set-host", text(&servers.name)),
-            ("host", value) => match template(value, name) {
+            ("host", value) => match scope.template(value, name) {
                 Some(value) => rule.set("set-host", text(&value)),
                 None => out.lose(&field.at, "proxy_set_header Host", "unknown variable"),
             },
@@ -90,7 +89,7 @@ pub fn request_fields(
             ("content-length" | "transfer-encoding" | "te" | "keep-alive", _)
             | ("proxy-connection" | "trailer" | "expect", _) => {}
             (_, "") => rule.add("request-remove", key),
-            _ => match template(value, name) {
+            _ => match scope.template(value, name) {
                 Some(value) => rule.add("request-set", format!("{key}: {value}")),
                 None => {
                     let what = format!("proxy_set_header {key}");
@@ -127,7 +126,7 @@ pub fn response_fields(
             rule.add("client-set", format!("{key}: {{outcome}}"));
             continue;
         }
-        match template(value, name) {
+        match scope.template(value, name) {
             Some(value) => add(key, &value, is_always, source, rule),
             None => out.lose(&field.at, &format!("add_header {key}"), "unknown variable"),
         }
@@ -358,6 +357,8 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
+        } else if scope.has_class(name) {
+            rule.add("key-classes", name);
         } else {
             rule.set("bypass", "true");
             let reason = format!("${name} cannot be part of the key: the cache is not used here");
