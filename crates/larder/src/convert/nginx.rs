@@ -2,6 +2,7 @@
 
 mod backend;
 pub mod condition;
+mod constants;
 mod known;
 mod limits;
 mod listeners;
@@ -48,7 +49,8 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
         out.lose(&at, "include", &why);
     }
     // A file with servers alone is one that a main file includes within `http`.
-    let block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    let mut block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    constants::expand(&mut block);
     account(&block, &mut out);
     let mut http = Http {
         scope: Scope::default().inner(&block),
