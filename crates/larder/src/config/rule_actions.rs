@@ -10,7 +10,9 @@ use http::{Method, StatusCode};
 use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
 use proxy::rules::error_page::ErrorPage;
-use proxy::rules::request_rules::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts};
+use proxy::rules::request_rules::{
+    Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts, TryRoot,
+};
 use semantics::{Pattern, StatusPattern};
 
 use crate::config::credentials::authorization;
@@ -50,6 +52,7 @@ pub struct RuleActions {
     pub follow_redirects: u8,
     pub credentials: Option<String>,
     pub try_root: Option<PathBuf>,
+    pub try_root_only: bool,
     pub error_page: Vec<String>,
     pub error_page_for: ErrorPageFor,
 }
@@ -97,7 +100,7 @@ impl RuleActions {
                 .then_some(Follow { most: self.follow_redirects, hosts }),
             credentials: (self.credentials.as_deref().map(authorization).transpose())
                 .map_err(|why| ("credentials", why))?,
-            try_root: self.try_root.as_ref().map(|_| files_of(rule)),
+            try_root: self.try_root(rule)?,
             limits: self.guards.limit(rule)?.into_iter().collect(),
             basic_auth: self.guards.users()?,
         };
@@ -147,6 +150,18 @@ impl RuleActions {
             [one] if !one.contains(':') => Some(RuleUpstream::Site(one)),
             servers => Some(RuleUpstream::Servers(servers)),
         }
+    }
+
+    fn try_root(&self, rule: &str) -> Result<Option<TryRoot>, Wrong> {
+        let made = self.try_root.as_ref();
+        let made = made.map(|_| TryRoot { site: files_of(rule), only: self.try_root_only });
+        if self.try_root_only && (made.is_none() || !self.upstream.is_empty()) {
+            return Err((
+                "try-root-only",
+                "expected try-root beside it, and no upstream".to_owned(),
+            ));
+        }
+        Ok(made)
     }
 
     /// Returns the name of the site whose origin is asked.

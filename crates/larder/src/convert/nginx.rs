@@ -3,6 +3,7 @@
 mod backend;
 mod classes;
 pub mod condition;
+mod constants;
 mod known;
 mod limits;
 mod listeners;
@@ -50,7 +51,8 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
         out.lose(&at, "include", &why);
     }
     // A file with servers alone is one that a main file includes within `http`.
-    let block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    let mut block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    constants::expand(&mut block);
     account(&block, &mut out);
     let mut classes = ClassDrafts::default();
     let mut variables = Variables::new();

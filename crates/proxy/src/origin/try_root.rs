@@ -1,4 +1,4 @@
-//! An origin that is asked only for what a directory has no file for.
+//! An origin that is asked only for what a directory has no file for, or not at all.
 //!
 //! A response from the directory is validated at every use unless a rule gives it a lifetime: that
 //! costs a look at the file.
@@ -6,8 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::HeaderValue;
-use http::{Method, Request, Response, header};
+use http::{Method, Request, Response, StatusCode, header};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::OutBody;
 use upstream::failure::error::Failure;
@@ -15,10 +16,10 @@ use upstream::send::origin::{Connector, Origin, Sending, VERSION, Voucher};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
-/// The directory, and the origin for everything else.
+/// The directory, and the origin for everything else; `None` if the directory is to answer.
 pub(crate) struct TryRootOrigin {
     pub files: Arc<dyn Origin>,
-    pub to: Arc<dyn Origin>,
+    pub to: Option<Arc<dyn Origin>>,
 }
 
 impl TryRootOrigin {
@@ -27,6 +28,10 @@ impl TryRootOrigin {
         with: Connector<'_>,
         outgoing: Outgoing<'_>,
     ) -> Result<Response<OriginBody>, Failure> {
+        let Some(to) = &self.to else {
+            let found = self.files.clone().send(with, outgoing).await?;
+            return Ok(if is_of_file(&found) { validated(found) } else { lacking(found) });
+        };
         let is_read = |method: &Method| matches!(*method, Method::GET | Method::HEAD);
         let request = outgoing.request.as_deref();
         let is_plain = request.is_some_and(|request| is_read(request.method()));
@@ -34,19 +39,38 @@ impl TryRootOrigin {
         if let Some(again) = again {
             // A date of one of the two would confirm what the other has.
             let of_file = || without_date(again(), |has_tag| !has_tag);
-            let mut found = self.files.clone().send(with, outgoing.with_request(&of_file)).await?;
-            // Nothing else is about a file: a directory has a redirect.
-            if [200, 206, 304, 412, 416].contains(&found.status().as_u16()) {
-                found.headers_mut().remove(VERSION);
-                let validated = HeaderValue::from_static("max-age=0");
-                found.headers_mut().insert(header::CACHE_CONTROL, validated);
-                return Ok(found);
+            let found = self.files.clone().send(with, outgoing.with_request(&of_file)).await?;
+            if is_of_file(&found) {
+                return Ok(validated(found));
             }
             let of_origin = || without_date(again(), |has_tag| has_tag);
-            return self.to.ask(with, outgoing.with_request(&of_origin)).await;
+            return to.ask(with, outgoing.with_request(&of_origin)).await;
         }
-        self.to.ask(with, outgoing).await
+        to.ask(with, outgoing).await
     }
+}
+
+/// Returns whether a response of the directory is about a file: a directory has a redirect.
+fn is_of_file(found: &Response<OriginBody>) -> bool {
+    [200, 206, 304, 412, 416].contains(&found.status().as_u16())
+}
+
+/// Makes a file's response one of an origin that does not vouch.
+fn validated(mut found: Response<OriginBody>) -> Response<OriginBody> {
+    found.headers_mut().remove(VERSION);
+    let validated = HeaderValue::from_static("max-age=0");
+    found.headers_mut().insert(header::CACHE_CONTROL, validated);
+    found
+}
+
+/// Makes a redirect to a directory, or a refusal to list it, a 404. Leaves other errors as they are.
+fn lacking(mut found: Response<OriginBody>) -> Response<OriginBody> {
+    if found.status().is_redirection() || found.status() == StatusCode::FORBIDDEN {
+        found = Response::new(OriginBody::whole(Bytes::new()));
+        *found.status_mut() = StatusCode::NOT_FOUND;
+    }
+    found.headers_mut().remove(VERSION);
+    found
 }
 
 /// Removes `If-Modified-Since` from a request. `is_meant` decides by whether it has a tag too: the
@@ -68,17 +92,17 @@ impl Origin for TryRootOrigin {
     }
 
     fn endpoint(&self, number: usize) -> Option<&Endpoint> {
-        self.to.endpoint(number)
+        self.to.as_ref()?.endpoint(number)
     }
 
     fn voucher(&self) -> Option<&dyn Voucher> {
-        self.to.voucher()
+        self.to.as_ref()?.voucher()
     }
 }
 
 impl fmt::Display for TryRootOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to.fmt(f)
+        self.to.as_ref().unwrap_or(&self.files).fmt(f)
     }
 }
 

@@ -238,10 +238,12 @@ impl UpstreamRequest {
         }
         if let Some(actions) = &rule.actions {
             self.apply_actions(actions, rule, values, target.url(&options.upstream));
-            let site = actions.try_root.as_deref().and_then(|name| options.front.site_named(name));
-            if let Some(site) = site {
+            if let Some(root) = &actions.try_root
+                && let Some(site) = options.front.site_named(&root.site)
+            {
                 let files = Target { site, ..*target }.origin(&options.upstream);
-                self.to = Arc::new(TryRootOrigin { files, to: self.to.clone() });
+                let to = (!root.only).then(|| self.to.clone());
+                self.to = Arc::new(TryRootOrigin { files, to });
             }
         }
         self.rule = Some(with_values(rule, values));

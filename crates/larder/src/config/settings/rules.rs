@@ -404,6 +404,10 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// index files, listings, try-files and error-pages.
     "try-root", Kind::Path, ["none"], word("none"), live -> actions.try_root;
 
+    /// Answers with 404 what the directory of `try-root` has no file for, instead of asking the
+    /// origin server.
+    "try-root-only", Kind::Bool, ["false"], live -> actions.try_root_only;
+
     /// Credentials for the origin server in place of the client's Authorization: a file after an @
     /// with user:password or a bearer token, which is read at start and reload. The response is
     /// shared like one without Authorization.

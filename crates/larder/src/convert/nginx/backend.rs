@@ -18,6 +18,8 @@ pub struct Servers {
     pub name: String,
     /// The path in `proxy_pass`, which replaces that of the location.
     pub path: Option<String>,
+    /// The path with nginx's variables, which is sent whatever the path of the location.
+    pub whole_path: Option<String>,
 }
 
 /// Defaults of the settings that [`Servers::options`] may have, for sites beside one that has them.
@@ -45,9 +47,16 @@ pub fn servers(
     out: &mut Output,
 ) -> Option<Servers> {
     let mut target = pass.arg(0).to_owned();
+    let has_path = |target: &str| target.split_once("://").is_some_and(|(_, t)| t.contains('/'));
     for end in ["$request_uri", "$uri$is_args$args"] {
-        target = target.strip_suffix(end).map(str::to_owned).unwrap_or(target);
+        if let Some(rest) = target.strip_suffix(end).filter(|rest| !has_path(rest)) {
+            target = rest.to_owned();
+        }
     }
+    let host_end = target.find("://").map(|at| at + 3);
+    let host_end = host_end.and_then(|at| Some(at + target[at..].find('/')?));
+    let whole_path = host_end.filter(|at| !target[..*at].contains('$') && target.contains('$'));
+    let whole_path = whole_path.map(|at| target.split_off(at));
     if target.contains('$') {
         out.lose(&pass.at, "proxy_pass", "a target with variables has no equivalent");
         return None;
@@ -60,7 +69,7 @@ pub fn servers(
             return None;
         }
     };
-    let mut found = Servers::default();
+    let mut found = Servers { whole_path, ..Servers::default() };
     if let Some(socket) = rest.strip_prefix("unix:") {
         let (socket, path) = match socket.split_once(':') {
             Some((socket, path)) => (socket, Some(path.to_owned())),
@@ -346,7 +355,7 @@ fn pages(scope: &Scope<'_>, found: &mut Directory, out: &mut Output) {
             match status.as_str() {
                 status if KNOWN.contains(&status) => pages.push(format!("{status}={target}")),
                 // A directory of files never fails so.
-                "502" | "504" => {}
+                "501" | "502" | "504" => {}
                 status => {
                     let name = format!("error_page {status}");
                     out.lose(&page.at, &name, "this status has no page");

@@ -114,7 +114,7 @@ pub fn response_fields(
     for field in scope.all(&["proxy_hide_header"]) {
         rule.add("client-remove", field.arg(0));
     }
-    for field in scope.all(&["add_header", "more_set_headers"]) {
+    for field in scope.added(&["add_header", "more_set_headers"]) {
         let (key, value) = (field.arg(0), field.arg(1));
         if value.is_empty() {
             continue;

@@ -25,6 +25,9 @@ pub fn redirects(
         }
     };
     let all = scope.all(&["proxy_redirect"]);
+    if all.is_empty() && scope.arg("proxy_pass").is_some_and(|url| url.contains('$')) {
+        return;
+    }
     let told: Vec<(&Directive, String)> = match all.is_empty() {
         true => vec![(at, usual())],
         false => {
@@ -38,7 +41,18 @@ pub fn redirects(
             all.iter().filter(|d| d.arg(0) != "off").map(|d| (*d, one(d))).collect()
         }
     };
+    let mut simple = Vec::new();
     for (at, rewrite) in told {
+        match plain_prefixes(&rewrite) {
+            Some(all) => {
+                let reason = "taken for URLs that begin so";
+                out.note(&at.at, &format!("proxy_redirect {}", at.arg(0)), reason);
+                simple.extend(all.into_iter().map(|rewrite| (at, rewrite)));
+            }
+            None => simple.push((at, rewrite)),
+        }
+    }
+    for (at, rewrite) in simple {
         match LocationRewrite::parse(&rewrite) {
             Ok(_) => rule.add("location-rewrite", rewrite),
             Err(_) => {
@@ -47,6 +61,23 @@ pub fn redirects(
             }
         }
     }
+}
+
+/// Returns the rewrites of beginnings that stand for one by an expression such as
+/// `~https?://a.test(/.*) /{capture.1}`; `None` if it is another.
+fn plain_prefixes(rewrite: &str) -> Option<Vec<String>> {
+    let (from, to) = rewrite.strip_prefix('~')?.split_once(' ')?;
+    let from = from.trim_start_matches(['*', '^']).trim_end_matches('$');
+    let from = from.strip_suffix("(/.*)").or_else(|| from.strip_suffix("(/.+)"))?;
+    let to = to
+        .strip_suffix("{capture.1}")
+        .filter(|to| !to.contains('{') || *to == "{scheme}://{host}")?;
+    let schemes: &[&str] = if from.starts_with("https?://") { &["http", "https"] } else { &[""] };
+    let host = from.strip_prefix("https?").unwrap_or(from).replace("\\.", ".");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '.' | '-' | '_');
+    host.chars()
+        .all(is_plain)
+        .then(|| schemes.iter().map(|scheme| format!("{scheme}{host}/ {to}/")).collect())
 }
 
 /// Adds the pages of `error_page`: files below the `root` of their own location, or of this one.

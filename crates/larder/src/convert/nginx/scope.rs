@@ -42,6 +42,19 @@ impl<'a> Scope<'a> {
         self.levels.iter().map(|block| of(block)).find(|all| !all.is_empty()).unwrap_or_default()
     }
 
+    /// Returns the `add_header` and the like in effect: with `add_header_inherit merge` those of
+    /// all blocks, with `off` those of the innermost.
+    pub fn added(&self, names: &[&str]) -> Vec<&'a Directive> {
+        let of = |block: &'a [Directive]| {
+            block.iter().filter(|one| names.contains(&one.name.as_str())).collect::<Vec<_>>()
+        };
+        match self.arg("add_header_inherit") {
+            Some("merge") => self.levels.iter().rev().flat_map(|block| of(block)).collect(),
+            Some("off") => of(self.block()),
+            _ => self.all(names),
+        }
+    }
+
     /// Returns the directive with this name that is in effect.
     pub fn get(&self, name: &str) -> Option<&'a Directive> {
         self.all(&[name]).last().copied()

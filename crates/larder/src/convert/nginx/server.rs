@@ -12,6 +12,7 @@ use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::values::template;
 use crate::convert::nginx::{Http, account, walk};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
@@ -616,6 +617,9 @@ impl<'a> LocationOf<'a, '_> {
         if let Some(path) = &servers.path {
             replace(one, path, rule, out);
         }
+        if let Some(path) = &servers.whole_path {
+            self.whole_path(one, path, rule, out);
+        }
         location::request_fields(scope, servers, self.name, rule, out);
         let is_rewritten = servers.path.as_ref().is_some_and(|path| *path != one.path);
         // By default nginx changes URLs with the name of the server, which it has not sent.
@@ -639,6 +643,30 @@ impl<'a> LocationOf<'a, '_> {
             None => rule.set("bypass", "true"),
         }
         location::response_fields(scope, source, self.name, rule, out);
+    }
+
+    /// Sends the path of a `proxy_pass` with variables, without the query of the request.
+    fn whole_path(&self, one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
+        let is_regex = one.kind == Kind::Regex && one.any.is_empty();
+        let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
+            .iter()
+            .find_map(|end| path.strip_suffix(end))
+            .or_else(|| path.ends_with("$request_uri").then_some(path));
+        let made =
+            template(bare.unwrap_or(path), self.name).map(|path| path.replace("{uri}", "{path}"));
+        match made.filter(|path| !path.contains(['?', '#'])) {
+            Some(path) if is_regex || !path.contains("{capture.") => {
+                rule.set("set-path", text(&path));
+                if bare.is_none() {
+                    rule.add("remove-query", "*");
+                }
+            }
+            _ => {
+                let reason = "a path with these variables has no equivalent: answered with 501";
+                out.lose(&one.directive.at, "proxy_pass", reason);
+                rule.set("respond", text("501 Not converted: proxy_pass"));
+            }
+        }
     }
 
     /// Names the servers, unless they are those of the site.
@@ -724,6 +752,32 @@ impl<'a> LocationOf<'a, '_> {
         out.push(table);
     }
 
+    /// Names the directory that answers a location of a server whose site has origin servers.
+    fn files_alone(
+        &self,
+        one: &Location<'_>,
+        files: &Directory,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        self.try_root(Some(&files.root), rule, out);
+        rule.set("try-root-only", "true");
+        rule.set("bypass", "true");
+        let tries = files.options.get("try-files");
+        let is_file_alone = tries.is_some_and(|tries| *tries == list(&["$uri", "=404"]));
+        if tries.is_some() && !is_file_alone {
+            out.lose(&one.directive.at, "try_files", "only $uri is tried here, then 404");
+        } else if tries.is_none() && one.kind != Kind::Exact {
+            let reason = "directories are answered with 404: there is no index file here";
+            out.note(&one.directive.at, "root", reason);
+        }
+        for key in
+            ["listing", "precompressed"].iter().filter(|key| files.options.contains_key(*key))
+        {
+            out.lose(&one.directive.at, key, "not beside origin servers");
+        }
+    }
+
     fn files(
         &self,
         one: &Location<'_>,
@@ -752,6 +806,9 @@ impl<'a> LocationOf<'a, '_> {
             }
             files.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
             out.push(table);
+        } else if !files.strips && !matches!(self.site, Backend::Files(_)) {
+            self.files_alone(one, files, rule, out);
+            responses::pages(place.scope, rule, out);
         } else {
             let reason = "a directory, or its settings, can be chosen only by a path that ends in \
                           / at a server with a name: answered with 501";

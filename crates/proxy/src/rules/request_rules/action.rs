@@ -48,8 +48,17 @@ pub struct Actions {
     pub follow: Option<Follow>,
     /// `Authorization` for the origin in place of the client's, which the rule must remove.
     pub credentials: Option<HeaderValue>,
-    /// Hidden site of a directory, whose files are served in place of the origin's responses.
-    pub try_root: Option<String>,
+    /// Directory whose files are served in place of the origin's responses.
+    pub try_root: Option<TryRoot>,
+}
+
+/// A directory whose files are served in place of the origin's responses.
+#[derive(Clone, Debug)]
+pub struct TryRoot {
+    /// Hidden site of the directory.
+    pub site: String,
+    /// True if the origin is not asked for what the directory lacks.
+    pub only: bool,
 }
 
 /// Redirects that the proxy follows.

@@ -1,0 +1,79 @@
+//! Variables that `set` gives one text, in place of which the text stands.
+
+use std::collections::BTreeMap;
+
+use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::walk;
+
+/// Directives in whose arguments variables are replaced. Others compare them.
+const WITH_TEXTS: [&str; 9] = [
+    "proxy_pass",
+    "proxy_set_header",
+    "proxy_redirect",
+    "proxy_cache_key",
+    "add_header",
+    "return",
+    "root",
+    "alias",
+    "sub_filter",
+];
+
+/// Texts by the name of the variable.
+type Texts = BTreeMap<String, String>;
+
+/// Replaces variables that a single `set` outside of an `if` gives a text.
+pub fn expand(block: &mut [Directive]) {
+    within(block, &Texts::new());
+}
+
+/// Returns how often `set` occurs for a variable in a block and the blocks in it.
+fn sets(block: &[Directive], variable: &str) -> usize {
+    let mut count = 0;
+    walk(block, &mut |one| count += usize::from(one.name == "set" && one.arg(0) == variable));
+    count
+}
+
+fn within(block: &mut [Directive], around: &Texts) {
+    let mut texts = around.clone();
+    // Until the request is passed on, these change what other variables stand for.
+    let changes = block.iter().any(|one| matches!(one.name.as_str(), "if" | "rewrite"));
+    for set in block.iter().filter(|one| one.name == "set") {
+        let name = set.arg(0).trim_start_matches('$');
+        let text = replaced(set.arg(1), &texts);
+        if sets(block, set.arg(0)) == 1 && !(text.contains('$') && changes) {
+            texts.insert(name.to_owned(), text);
+        }
+    }
+    for one in block.iter_mut() {
+        if WITH_TEXTS.contains(&one.name.as_str()) {
+            one.args.iter_mut().for_each(|arg| *arg = replaced(arg, &texts));
+        }
+        if let Some(inner) = one.block.as_mut() {
+            // A location or `if` may have another path, and groups of its own.
+            let known = texts.iter().filter(|(_, text)| !text.contains('$'));
+            let known = known.map(|(name, text)| (name.clone(), text.clone())).collect();
+            within(inner, &known);
+        }
+    }
+}
+
+/// Returns an argument with the texts in place of their variables.
+fn replaced(arg: &str, texts: &Texts) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let (mut out, mut rest) = (String::new(), arg);
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let (name, end) = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+            Some((name, _)) => (name, at + name.len() + 3),
+            None => {
+                let end = after.find(|c| !is_part(c)).unwrap_or(after.len());
+                (&after[..end], at + 1 + end)
+            }
+        };
+        out.push_str(texts.get(name).map_or(&rest[at..end], String::as_str));
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
