@@ -183,13 +183,7 @@ pub(crate) async fn explain(
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let from = Requester {
-        client: SocketAddr::new(here, client.port()),
-        forwarded: &options.forwarded,
-        tls: None,
-        id: None,
-        trace: None,
-    };
+    let from = Requester::plain(SocketAddr::new(here, client.port()), &options.forwarded);
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, identity, negotiated } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
@@ -522,13 +516,7 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester {
-                    client,
-                    forwarded: &options.forwarded,
-                    tls: None,
-                    id: None,
-                    trace: None,
-                };
+                let from = Requester::plain(client, &options.forwarded);
                 let rule = self.rule.as_ref();
                 let values =
                     RequestValues::new(from, self.head, &self.target, self.rule.as_deref());

@@ -176,8 +176,7 @@ impl NeighbourValidation {
         let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
-        let from =
-            Requester { client, forwarded: &options.forwarded, tls: None, id: None, trace: None };
+        let from = Requester::plain(client, &options.forwarded);
         let prepared = prepare(&mut head, options, scheme, from).ok()?;
         let Prepared { target, rule, identity, .. } = prepared;
         let (head, target) = (&head, target.target(&head, &options.front));

@@ -29,6 +29,13 @@ pub(crate) struct Requester<'a> {
     pub trace: Option<&'a TraceContext>,
 }
 
+impl<'a> Requester<'a> {
+    /// Creates the source of a request without a TLS session, an id or a trace.
+    pub fn plain(client: SocketAddr, forwarded: &'a Forwarded) -> Requester<'a> {
+        Requester { client, forwarded, tls: None, id: None, trace: None }
+    }
+}
+
 /// Values of a request, and of its response if that is known.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestValues<'a> {
