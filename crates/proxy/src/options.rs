@@ -58,7 +58,7 @@ pub struct Options {
     pub client_edits: Option<Arc<ClientEdits>>,
     /// The options of request ids.
     pub request_id: RequestIds,
-    /// What is done about traces.
+    /// The treatment of traces.
     pub tracing: Tracing,
     /// The options of purging.
     pub purging: Purging,

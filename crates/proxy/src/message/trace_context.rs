@@ -1,5 +1,5 @@
-//! Trace context (W3C Trace Context, level 1): `traceparent` and `tracestate`, by which the logs and
-//! spans of several programs are joined to a trace.
+//! Trace context (W3C, level 1): `traceparent` and `tracestate`, by which the logs and spans of
+//! several programs are joined to a trace.
 //!
 //! The trace of a request is continued: the origin server gets the same trace id, and a span id of
 //! this proxy. Nothing of it is part of a key or of a stored response.
@@ -16,7 +16,7 @@ const OF_RESPONSES: [&str; 3] = ["traceparent", "tracestate", "traceresponse"];
 /// Length in bytes of a `traceparent` of version 00.
 const LENGTH: usize = 55;
 
-/// What is done about traces.
+/// Treatment of traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracing {
     /// The fields are forwarded like any other.
