@@ -12,6 +12,7 @@ pub mod etag;
 pub mod field_names;
 pub mod forwarded;
 pub mod hop_by_hop;
+pub mod ignored_fields;
 pub mod language;
 pub(crate) mod list;
 pub mod max_forwards;

@@ -17,7 +17,7 @@ use crate::config::layers::{FileLayer, Layer, Location, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::request_rule::RequestRule;
 use crate::config::rule_actions::RuleUpstream;
-use crate::config::rule_condition::Wrong;
+use crate::config::rule_condition::{Wrong, listener};
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
 
@@ -376,6 +376,7 @@ impl Checker<'_> {
             let unknown = named.into_iter().find(|name| !sites.contains(&name.as_str()));
             let wrong = match unknown {
                 Some(name) => Some(("sites", format!("there is no site {name:?}"))),
+                None if self.unknown_listener(rule).is_some() => self.unknown_listener(rule),
                 None if first.is_some_and(|first| first != line) => {
                     let first = first.map(|first| first.seen_from(line)).unwrap_or_default();
                     Some(("name", format!("expected another name than that of {first}")))
@@ -400,6 +401,21 @@ impl Checker<'_> {
                 self.list.push(Problem { place, key, text });
             }
         }
+    }
+
+    /// Refuses a condition on a listener that does not exist.
+    fn unknown_listener(&self, rule: &RequestRule) -> Option<Wrong> {
+        let known: Vec<String> = (self.config.all_listeners().iter())
+            .filter_map(|listener| listener.address.as_ref().map(ToString::to_string))
+            .collect();
+        let names = rule.when.listeners();
+        let is_known = |name: &str| {
+            let test = listener(name);
+            test.is_some_and(|test| known.iter().any(|address| test.matches(address)))
+        };
+        let unknown = names.into_iter().find(|name| !is_known(name))?;
+        let all = known.join(", ");
+        Some(("listeners", format!("no listener has the address or port {unknown:?} (of {all})")))
     }
 
     /// Refuses credentials that clients of a forward proxy could send to any server.

@@ -154,19 +154,8 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // All conditions are named, so that a new one is not forgotten here.
     let RuleCondition { is, not, paths_ignore_case, share, any } = &first.when;
-    let Tests {
-        sites,
-        hosts,
-        paths,
-        urls,
-        methods,
-        headers,
-        schemes,
-        clients,
-        query,
-        cookies,
-        classes,
-    } = is;
+    let Tests { sites, hosts, paths, urls, methods, headers, schemes, clients, .. } = is;
+    let Tests { query, cookies, classes, listeners, .. } = is;
     let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
@@ -190,6 +179,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         && within(query, &other.query, |one, other| one == other)
         && within(classes, &other.classes, |one, other| one == other)
         && within(cookies, &other.cookies, |one, other| one == other)
+        && within(listeners, &other.listeners, |one, other| one == other)
         && headers.iter().all(|test| other.headers.contains(test))
         && (share.is_none() || *share == second.when.share)
         && (*not == Tests::default() || *not == second.when.not)

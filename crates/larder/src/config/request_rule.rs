@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use compression::Coding;
-use http::HeaderName;
+use http::{HeaderName, header};
 use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
 use proxy::rules::basic_auth::CREDENTIALS;
@@ -53,6 +53,7 @@ pub struct RequestRule {
     pub request_remove: Vec<String>,
     pub answer_set: Vec<String>,
     pub answer_remove: Vec<String>,
+    pub answer_ignore: Vec<HeaderName>,
     pub location_rewrite: Vec<String>,
     pub substitution: RuleSubstitution,
     pub client_set: Vec<String>,
@@ -130,6 +131,7 @@ impl RequestRule {
                 remove: patterns(&cookie_names("cookie-remove", &self.cookie_remove, &[])?),
             },
             answer: self.answer_edits(&settings)?,
+            ignored: self.answer_ignore.clone(),
             locations: self.locations()?,
             substitution: self.substitution.to_proxy()?,
             responses: RuleResponse::all_to_proxy(&self.responses)?,
@@ -182,6 +184,14 @@ impl RequestRule {
     /// origin, and so is for every reading of a path.
     pub fn keeps_out(&self) -> bool {
         self.bypass || self.never_stores() || self.actions.keeps_out()
+    }
+
+    /// Returns whether the origin gets no cookies.
+    pub fn removes_cookies(&self) -> bool {
+        let is_removed = |text: &String| {
+            Pattern::ignoring_case(text).matches(header::COOKIE.as_str().as_bytes())
+        };
+        self.cookie_keep.is_empty() || self.request_remove.iter().any(is_removed)
     }
 
     /// Returns whether the rule has `store = false`.

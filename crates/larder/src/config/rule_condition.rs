@@ -5,7 +5,9 @@ use http::Method;
 use ipnet::IpNet;
 use proxy::message::scheme::Scheme;
 use proxy::rules::classes::Classes;
-use proxy::rules::request_rules::{Condition, HeaderTest, PathTest};
+use proxy::rules::request_rules::{Condition, HeaderTest, ListenerTest, PathTest};
+
+use crate::config::listen_addr::ListenAddr;
 
 /// A problem of a rule: the key, and a sentence.
 pub type Wrong = (&'static str, String);
@@ -25,6 +27,7 @@ pub struct Tests {
     pub query: Vec<String>,
     pub cookies: Vec<String>,
     pub classes: Vec<String>,
+    pub listeners: Vec<String>,
 }
 
 /// The condition of a rule, or one of its alternatives.
@@ -74,8 +77,17 @@ impl RuleCondition {
 
     /// Returns every text list of sites, for the check that the sites exist.
     pub fn sites(&self) -> Vec<&String> {
-        let any = self.any.iter().flat_map(RuleCondition::sites);
-        self.is.sites.iter().chain(&self.not.sites).chain(any).collect()
+        self.names(&|tests| &tests.sites)
+    }
+
+    /// Returns all names of listeners, for the check that the listeners exist.
+    pub fn listeners(&self) -> Vec<&String> {
+        self.names(&|tests| &tests.listeners)
+    }
+
+    fn names(&self, of: &impl Fn(&Tests) -> &Vec<String>) -> Vec<&String> {
+        let any = self.any.iter().flat_map(|one| one.names(of));
+        of(&self.is).iter().chain(of(&self.not)).chain(any).collect()
     }
 }
 
@@ -146,8 +158,18 @@ impl Tests {
             cookies: parse_all(keys.cookies, &self.cookies)?,
             classes: (self.classes.iter().map(|text| classes.test(text)).collect::<Result<_, _>>())
                 .map_err(|why| (keys.classes, why))?,
+            // The kind of the setting admits nothing else.
+            listeners: self.listeners.iter().filter_map(|text| listener(text)).collect(),
             ..Condition::default()
         })
+    }
+}
+
+/// Parses the name of a listener: a port, or its address.
+pub fn listener(text: &str) -> Option<ListenerTest> {
+    match text.parse::<u16>() {
+        Ok(port) => Some(ListenerTest::Port(port)),
+        Err(_) => text.parse().ok().map(|at: ListenAddr| ListenerTest::Address(at.to_string())),
     }
 }
 

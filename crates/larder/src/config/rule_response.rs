@@ -39,6 +39,7 @@ pub struct RuleResponse {
     pub store: bool,
     pub answer_set: Vec<String>,
     pub answer_remove: Vec<String>,
+    pub answer_ignore: Vec<HeaderName>,
     pub client_set: Vec<String>,
     pub client_remove: Vec<String>,
 }
@@ -81,6 +82,7 @@ impl RuleResponse {
             default_ttl: self.default_ttl,
             forbids_storing: !self.store,
             edits: edits("answer-set", &self.answer_set, &self.answer_remove)?,
+            ignored: self.answer_ignore.clone(),
             client: Some(Arc::new(client)).filter(|edits| !edits.is_empty()),
         };
         if self.larger_than.zip(self.smaller_than).is_some_and(|(more, less)| more + 1 >= less) {
@@ -89,7 +91,7 @@ impl RuleResponse {
         match made.is_idle() {
             true => {
                 let text = "expected something to do: ttl, default-ttl, store = false, \
-                            answer-set, answer-remove, client-set or client-remove";
+                            answer-set, answer-remove, answer-ignore, client-set or client-remove";
                 Err(("entry", text.to_owned()))
             }
             false => Ok(made),

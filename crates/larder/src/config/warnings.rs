@@ -1,5 +1,6 @@
 //! Warnings about settings that are allowed but probably unintended, and remarks for the operator.
 
+use http::header::{SET_COOKIE, VARY};
 use semantics::Sharing;
 
 use crate::config::configuration::{Config, Site};
@@ -41,6 +42,32 @@ impl Config {
         ))
     }
 
+    /// Returns a warning for each rule that ignores what tells clients or variants apart.
+    fn ignored_fields(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            let ignored = || {
+                let of_responses = rule.responses.iter().flat_map(|entry| &entry.answer_ignore);
+                rule.answer_ignore.iter().chain(of_responses)
+            };
+            let called = rule.called(at + 1);
+            if ignored().any(|name| *name == SET_COOKIE) && !rule.removes_cookies() {
+                told.push(format!(
+                    "rule {called:?}: answer-ignore has Set-Cookie: a response that opens a \
+                     session is stored, without its cookie, and given to all clients; confirm \
+                     that nothing depends on cookies with request-remove = [\"Cookie\"]"
+                ));
+            }
+            if ignored().any(|name| *name == VARY) {
+                told.push(format!(
+                    "rule {called:?}: answer-ignore has Vary: clients get variants that were \
+                     chosen for others, such as codings; name what tells them apart in key-headers"
+                ));
+            }
+        }
+        told
+    }
+
     /// Returns warnings about settings that are allowed but probably unintended.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -71,6 +98,7 @@ impl Config {
         warnings.extend(self.idle_classes());
         warnings.extend(self.loose_classes());
         warnings.extend(self.unkeyed_edits());
+        warnings.extend(self.ignored_fields());
         warnings.extend(self.fleet.warnings());
         if !self.certificates.is_empty() && !self.speaks_tls() {
             warnings.push("there are certificates, but no [[listener]] has tls = true".to_owned());
@@ -98,5 +126,28 @@ impl Site {
                  by redirecting between them)"
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    #[test]
+    fn ignored_fields_that_tell_clients_apart_are_named() {
+        for (count, keys) in [
+            (0, "answer-ignore = ['Cache-Control', 'expires']"),
+            (1, "answer-ignore = ['Set-Cookie']"),
+            (0, "answer-ignore = ['Set-Cookie']\nrequest-remove = ['cookie']"),
+            (0, "answer-ignore = ['Set-Cookie']\ncookie-keep = []"),
+            (2, "responses = [{ types = ['a/b'], answer-ignore = ['Set-Cookie', 'Vary'] }]"),
+        ] {
+            let text = format!("[[rule]]\n{keys}\n");
+            let file = File::parse("larder.toml", &text).unwrap_or_else(|why| panic!("{why}"));
+            let loaded = Loaded::build(&file, &Layer::new()).unwrap_or_else(|why| panic!("{why}"));
+            assert_eq!(loaded.config.ignored_fields().len(), count, "{keys}");
+        }
     }
 }

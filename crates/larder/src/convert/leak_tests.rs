@@ -119,7 +119,7 @@ const NGINX_STORING: &[Row] = &[
     nginx(
         "x-accel-expires ignored",
         "server { location / { CACHED proxy_ignore_headers X-Accel-Expires; } }",
-        &["targets = []"],
+        &["answer-ignore = [\"X-Accel-Expires\"]"],
         &[],
     ),
     nginx(
@@ -203,8 +203,8 @@ const NGINX_ACCESS: &[Row] = &[
             "local listener",
             "server { listen 80; server_name www.x; location / { proxy_pass http://web; } }
              server { listen 127.0.0.1:8080; server_name localhost; location / { proxy_pass http://admin; } }",
-            &["hosts = [\"localhost\"]\nnot-clients = [\"127.0.0.0/8\", \"::1\"]\ndeny = true",
-                "reverse = [\"http://web\"]"],
+            &["listeners = [\"127.0.0.1:8080\"]\nsites = [\"default\"]",
+                "reverse = [\"http://web\"]", "name = \"www.x /\"\nlisteners = [\"80\"]"],
             &[],
         ),
         nginx(
@@ -296,16 +296,16 @@ const VCL_STORING: &[Row] = &[
         "negated pattern",
         "sub vcl_recv { if (req.http.Cookie !~ \"^lang=[a-z]{2}$\") { return (pass); }
              unset req.http.Cookie; return (hash); }",
-        &[ALL_PASS],
-        &["lang"],
+        &["headers = [\"!Cookie: ~^lang=[a-z]{2}$\"]\nthen = \"continue\"\nbypass = true"],
+        &[],
     ),
     vcl(
         "cookies removed by a wider pattern",
         "sub vcl_recv { if (req.http.Cookie ~ \"^lang=[a-z][a-z]$\") {
              unset req.http.Cookie; return (hash); } if (req.http.Cookie) { return (pass); }
              return (hash); }",
-        &["headers = [\"Cookie\"]\nthen = \"continue\"\nbypass = true"],
-        &["request-remove"],
+        &["headers = [\"!Cookie: ~^lang=[a-z][a-z]$\", \"Cookie\"]\nthen = \"continue\"\nbypass"],
+        &[],
     ),
     vcl(
         "the query taken away",
@@ -340,8 +340,8 @@ const VCL_ACCESS: &[Row] = &[
         "negated pattern",
         "sub vcl_recv { if (req.http.X-Key !~ \"^s3cret[0-9]$\") { return (synth(403)); }
              return (hash); }",
-        &["name = \"lost condition\"\ndeny = true"],
-        &["s3cret"],
+        &["headers = [\"!X-Key: ~^s3cret[0-9]$\"]\ndeny = true"],
+        &[],
     ),
     vcl(
         "a status without a text",

@@ -1,6 +1,7 @@
 //! nginx: `http` with its `server` and `location` blocks.
 
 mod backend;
+mod classes;
 pub mod condition;
 mod known;
 mod limits;
@@ -19,7 +20,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::convert::nginx::backend::Upstreams;
-use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::classes::ClassDrafts;
+use crate::convert::nginx::condition::{Alternatives, Variables};
 use crate::convert::nginx::limits::Zones;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server::Server;
@@ -50,10 +52,17 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
     // A file with servers alone is one that a main file includes within `http`.
     let block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
     account(&block, &mut out);
+    let mut classes = ClassDrafts::default();
+    let mut variables = Variables::new();
+    for one in &block {
+        if matches!(one.name.as_str(), "map" | "geo" | "split_clients") {
+            class(one, &mut classes, &mut variables, &mut out);
+        }
+    }
     let mut http = Http {
-        scope: Scope::default().inner(&block),
+        scope: Scope::default().with_classes(&classes).inner(&block),
         upstreams: Upstreams::new(),
-        variables: Variables::new(),
+        variables,
         inactive: BTreeMap::new(),
         compresses: false,
         zones: Zones::new(&block),
@@ -63,7 +72,6 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
             "upstream" => {
                 http.upstreams.insert(one.arg(0), one);
             }
-            "map" => map(one, &mut http.variables),
             "proxy_cache_path" => cache(one, &mut http.inactive, &mut out),
             _ => {}
         }
@@ -78,6 +86,7 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
     listeners::write(&mut servers, &mut out);
     out.settle();
     server::write(&servers, &http, &mut out);
+    classes.write(&mut out);
     Ok(out)
 }
 
@@ -101,9 +110,27 @@ fn account(block: &[Directive], out: &mut Output) {
     }
 }
 
-fn map(directive: &Directive, variables: &mut Variables) {
-    let name = directive.arg(1).trim_start_matches('$').to_owned();
-    let found = condition::of_map(directive, variables);
+/// Reads `map`, `geo` and `split_clients`: as a condition, and as a class.
+fn class(
+    directive: &Directive,
+    classes: &mut ClassDrafts,
+    variables: &mut Variables,
+    out: &mut Output,
+) {
+    let is_map = directive.name == "map";
+    let name = directive.args.last().map_or("", String::as_str);
+    let name = name.trim_start_matches('$').to_owned();
+    let refused = classes.add(directive).err();
+    if let Some(why) = refused.as_ref().filter(|_| !is_map) {
+        out.lose(&directive.at, &format!("{} ${name}", directive.name), why);
+    }
+    let class = classes.get(&name);
+    let of_map = is_map.then(|| condition::of_map(directive, variables));
+    let found = match (of_map, class) {
+        (Some(Ok(found)), class) => Ok(found.with_class(class)),
+        (_, Some(class)) => Alternatives::of_class(class),
+        (of_map, None) => of_map.unwrap_or_else(|| Err(refused.unwrap_or_default())),
+    };
     variables.insert(name, found);
 }
 

@@ -133,8 +133,20 @@ const ACTIONS: [&str; 11] = [
 
 /// Keys of a rule that say which requests it is for, without `not-`.
 const CONDITIONS: [&str; 12] = [
-    "name", "any", "sites", "hosts", "paths", "urls", "methods", "headers", "schemes", "clients",
-    "query", "cookies",
+    "name",
+    "any",
+    "sites",
+    "hosts",
+    "paths",
+    "urls",
+    "methods",
+    "headers",
+    "schemes",
+    "clients",
+    "query",
+    "cookies",
+    "classes",
+    "listeners",
 ];
 
 /// The converted configuration.
@@ -156,7 +168,7 @@ pub struct Output {
 const ROUNDS_MAX: usize = 40;
 
 /// Order of the tables in the file.
-const ORDER: [&str; 5] = ["certificate", "listener", "site", "access", "rule"];
+const ORDER: [&str; 6] = ["certificate", "listener", "site", "access", "class", "rule"];
 
 impl Output {
     /// Sets a setting to a value in TOML.
@@ -198,6 +210,12 @@ impl Output {
         if !self.pending.contains(&note) {
             self.pending.push(note);
         }
+    }
+
+    /// Returns whether a value of a table has one of these texts.
+    pub fn mentions(&self, texts: &[&str]) -> bool {
+        let mut values = self.tables.iter().flat_map(|table| &table.keys);
+        values.any(|(_, value)| texts.iter().any(|text| value.contains(text)))
     }
 
     /// Moves the comments of the losses so far to the beginning of the file.

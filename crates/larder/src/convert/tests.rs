@@ -57,6 +57,37 @@ fn nginx_locations_are_tried_in_its_order() {
 }
 
 #[test]
+fn nginx_ignored_headers_decide_nothing_and_reach_clients() {
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m;
+        server { listen 80; server_name a.test; location / { proxy_pass http://10.0.0.1;
+        proxy_set_header Host $host; proxy_cache z; proxy_cache_valid 200 1h;
+        proxy_ignore_headers Cache-Control Expires Set-Cookie Vary X-Accel-Redirect; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let ignored = "answer-ignore = [\"Cache-Control\", \"Expires\", \"Set-Cookie\", \"Vary\"]";
+    assert!(toml.contains(ignored), "{toml}");
+    assert!(toml.contains("default-ttl = [\"200 1h\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_servers_at_other_ports_are_told_apart() {
+    let (toml, losses) = nginx(
+        "server { listen 80; location / { proxy_pass http://10.0.0.1; } }
+        server { listen 127.0.0.1:8001; location / { proxy_pass http://10.0.0.2; } }
+        server { listen 80; server_name a.test; location / { proxy_pass http://10.0.0.3; } }",
+    );
+    assert_eq!(losses, ["4: a.test at 127.0.0.1:8001"]);
+    for part in [
+        "hosts = [\"a.test\"]\nlisteners = [\"127.0.0.1:8001\"]\ndeny = true",
+        "listeners = [\"127.0.0.1:8001\"]\nsites = [\"default\"]",
+        "listeners = [\"80\"]\nnot-hosts = [\"a.test\"]",
+    ] {
+        assert!(toml.contains(part), "{part}: {toml}");
+    }
+}
+
+#[test]
 fn nginx_caches_as_told() {
     let (toml, losses) = nginx(
         "proxy_cache_path /c keys_zone=z:1m max_size=2g inactive=1h;
@@ -290,6 +321,33 @@ fn vcl_cookies_and_parameters() {
         "query-sort = true",
         "cookies = [\"sid\", \"lang\"]",
         "name = \"lost condition\"\nthen = \"continue\"\nbypass = true",
+    ] {
+        assert!(toml.contains(text), "{text}: {toml}");
+    }
+}
+
+#[test]
+fn vcl_tests_of_cookies_follow_their_edits() {
+    let (toml, losses) = convert(
+        Dialect::Vcl,
+        "vcl 4.0; backend b { .host = \"10.0.0.1\"; }
+        sub vcl_recv {
+          if (req.url ~ \"^/static/\") { unset req.http.Cookie; }
+          if (req.http.Cookie) {
+            set req.http.Cookie = \";\" + req.http.Cookie;
+            set req.http.Cookie = regsuball(req.http.Cookie, \"; +\", \";\");
+            set req.http.Cookie = regsuball(req.http.Cookie, \";(sid)=\", \"; \\1=\");
+            set req.http.Cookie = regsuball(req.http.Cookie, \";[^ ][^;]*\", \"\");
+            set req.http.Cookie = regsuball(req.http.Cookie, \"^[; ]+|[; ]+$\", \"\");
+            if (req.http.Cookie == \"\") { unset req.http.Cookie; } else { return (pass); }
+          }
+          if (req.http.X-Kind ~ \"^a[0-9]\\.5$\") { return (pass); }
+        }",
+    );
+    assert_eq!(losses, Vec::<String>::new(), "{toml}");
+    for text in [
+        "headers = [\"Cookie\"]\nnot-paths = [\"~^/static/\"]\ncookies = [\"sid\"]\nthen = \"continue\"\nbypass",
+        "headers = ['X-Kind: ~^a[0-9]\\.5$']\nthen = \"continue\"\nbypass",
     ] {
         assert!(toml.contains(text), "{text}: {toml}");
     }
@@ -661,4 +719,49 @@ fn nginx_timeouts_and_next_servers_are_those_of_the_location() {
     assert!(rest.contains("head-timeout = \"30s\"\nbody-timeout = \"30s\""), "{toml}");
     let mirror = table(&toml, "\"a.test /mirror/\"");
     assert!(mirror.contains("next-upstream = [\"error\", \"http-404\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_maps_become_classes() {
+    let (toml, losses) = nginx(
+        "map $http_user_agent $kind { default web; ~*bot bot; ~Mobile phone; \"\" none; }
+        map $kind$arg_v $old { volatile; bot1 1; web1 yes; }
+        map $host $name { hostnames; default x; .a.test a; *.b.test b; www.* w; @c c; }
+        geo $net { default 0; 10.0.0.0/8 1; 10.1.0.0/16 lab; }
+        geo $http_x_ip $other { 10.0.0.0/8 1; }
+        split_clients \"${remote_addr}AAA\" $variant { 0.5% .one; 20% .two; * \"\"; }
+        map $http_x_plan $unused { a b; }
+        map $http_x_to $to { default $host; a b; }
+        map $request_uri $part { ~^/a a; default b; }
+        proxy_cache_path /x keys_zone=z:1m;
+        server { listen 80; server_name a.test; location / {
+            proxy_pass http://10.0.0.1; proxy_set_header Host $host; proxy_cache z;
+            proxy_cache_key $host$request_uri$variant;
+            proxy_set_header X-Kind \"$kind:$name\"; add_header X-To $to; add_header X-Part $part;
+            proxy_cache_bypass $net $old; proxy_no_cache $net $old;
+            if ($kind = phone) { return 302 /m; }
+            if ($net ~ ^l) { return 403; }
+            if ($part = a) { return 403; } } }",
+    );
+    for words in [
+        "[[class]]\nname = \"kind\"\nof = \"{header.user-agent}\"\nvalues = [\" => none\", \
+         \"~*bot => bot\", \"~Mobile => phone\"]\ndefault = \"web\"",
+        "name = \"old\"\nof = \"{class.kind}{query.v}\"\nvalues = [\"bot1 => 1\", \"web1 => yes\"]",
+        "values = [\"a.test => a\", '~*^\\x40c$ => c', \"*.a.test => a\", \"*.b.test => b\", \
+         \"www.* => w\"]",
+        "name = \"net\"\nof = \"{client_ip}\"\nvalues = [\"10.0.0.0/8 => 1\", \"10.1.0.0/16 => lab\"]",
+        "shares = [\"0.5% => .one\", \"20% => .two\"]",
+        "request-set = [\"X-Kind: {class.kind}:{class.name}\"]",
+        "key-classes = [\"variant\"]",
+        "X-Part: {class.part}",
+        "not-classes = [\"net=0\"]",
+        "not-classes = [\"old=\"]",
+        "classes = [\"kind=phone\"]",
+        "classes = [\"net=lab\"]",
+    ] {
+        assert!(toml.contains(words), "{words}\n{toml}");
+    }
+    assert!(!toml.contains("unused"), "{toml}");
+    let expected = ["6: geo $other", "15: add_header X-To", "19: if ($part = a)"];
+    assert_eq!(losses, expected, "{toml}");
 }

@@ -72,6 +72,7 @@ pub fn bind_listener(
 pub fn protocol(listener: &listener::Listener) -> Arc<ListenerProtocol> {
     Arc::new(ListenerProtocol {
         fleet: None,
+        name: listener.address.as_ref().map(|address| address.to_string().into()),
         tls: listener.tls,
         h2c: listener.h2c,
         proxies: listener.proxy_protocol.clone(),

@@ -38,6 +38,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Protocol of a listener's connections.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerProtocol {
+    /// The configured address, by which rules know the listener.
+    pub name: Option<Arc<str>>,
     /// Serve TLS.
     pub tls: bool,
     /// True to serve HTTP/2 without TLS to clients that send its preface.
@@ -97,7 +99,8 @@ pub(crate) async fn negotiate(
     let (mut raw, mut client) = (stream::raw(socket), peer);
     // A client of a Unix socket has no address unless a load balancer states one.
     let mut has_address = !on_unix_socket;
-    let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
+    let name = listener.name.clone();
+    let mut link = Transport { scheme: Scheme::Http, tls: None, listener: name, is_peer: false };
     if let Some(fleet) = &listener.fleet {
         link.is_peer = true;
         return node_handshake((raw, client), link, fleet, options, observer, clock).await;

@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use http1::RequestHead;
 use net::address;
+use semantics::ignored_fields::IGNORED;
 use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
@@ -189,6 +190,7 @@ fn understand(
         client: client.address,
         forwarded: &options.forwarded,
         tls: client.link.tls.as_ref(),
+        listener: client.link.listener.as_deref(),
         id: id.as_ref(),
         trace: trace.as_deref(),
     };
@@ -386,6 +388,7 @@ fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientRes
         return response;
     }
     let decision = response.headers_mut().remove(DECISION);
+    response.headers_mut().remove(IGNORED);
     if context.client_edits().is_none() {
         return response;
     }

@@ -185,13 +185,7 @@ pub(crate) async fn explain(
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let from = Requester {
-        client: SocketAddr::new(here, client.port()),
-        forwarded: &options.forwarded,
-        tls: None,
-        id: None,
-        trace: None,
-    };
+    let from = Requester::at(SocketAddr::new(here, client.port()), &options.forwarded);
     let described = described_classes(options, &head, scheme, here).map_err(|why| why.text)?;
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, classes, identity, negotiated } = prepared;
@@ -560,18 +554,18 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester {
-                    client,
-                    forwarded: &options.forwarded,
-                    tls: None,
-                    id: None,
-                    trace: None,
-                };
+                let from = Requester::at(client, &options.forwarded);
                 let rule = self.rule.as_ref();
                 let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
                 let values = RequestValues::new(from, self.head, &self.target, with_classes);
                 upstream_request.apply_rule(rule, &values, &self.target, options);
-                upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
+                upstream_request.follow_redirects(
+                    options,
+                    self.head,
+                    &self.target,
+                    &self.facts,
+                    None,
+                );
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;

@@ -79,13 +79,7 @@ pub(crate) async fn answer(
         question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
     let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
     let client = asking_client.as_ref().unwrap_or(client);
-    let from = Requester {
-        client: client.address,
-        forwarded: &options.forwarded,
-        tls: None,
-        id: None,
-        trace: None,
-    };
+    let from = Requester::at(client.address, &options.forwarded);
     let transaction = Transaction::open(services, client, &head, scheme, from);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
@@ -117,13 +111,7 @@ async fn control(
 ) -> Response<ResponseBody> {
     let scheme = crate::message::scheme::Scheme::Http;
     let options = services.options();
-    let from = Requester {
-        client: client.address,
-        forwarded: &options.forwarded,
-        tls: None,
-        id: None,
-        trace: None,
-    };
+    let from = Requester::at(client.address, &options.forwarded);
     let transaction = Transaction::open(services, client, head, scheme, from);
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet.");

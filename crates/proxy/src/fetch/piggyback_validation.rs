@@ -176,8 +176,7 @@ impl NeighbourValidation {
         let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
-        let from =
-            Requester { client, forwarded: &options.forwarded, tls: None, id: None, trace: None };
+        let from = Requester::at(client, &options.forwarded);
         let prepared = prepare(&mut head, options, scheme, from).ok()?;
         let Prepared { target, rule, classes, identity, .. } = prepared;
         let (head, target) = (&head, target.target(&head, &options.front));
@@ -215,7 +214,7 @@ impl NeighbourValidation {
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);
-        upstream_request.follow_redirects(options, head, &target, &facts);
+        upstream_request.follow_redirects(options, head, &target, &facts, None);
         let fallback = Fallback::on(settings.stale_if);
         Some(NeighbourValidation {
             fallback,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::{ETAG, HeaderValue};
+use semantics::ignored_fields::IGNORED;
 use semantics::{EntityTag, ExchangeTimes, Millis, StoredHead, coding, merge, validators};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
@@ -92,6 +93,7 @@ impl FetchTask {
         }
         // The decision on the variant stands.
         headers.remove(DECISION);
+        headers.remove(IGNORED);
         self.upstream_request.follow(old.status(), old.headers());
         let settings = self.upstream_request.settings(&self.options);
         let head = merge::freshen(self.facts.target, old, &headers, times, settings);

@@ -441,7 +441,8 @@ impl RequestContext {
         }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
-        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts);
+        let listener = self.client.link.listener.clone();
+        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts, listener);
         self.use_own_tags(&mut upstream_request.headers);
         upstream_request
     }
@@ -459,8 +460,9 @@ impl RequestContext {
     pub fn values(&self) -> RequestValues<'_> {
         let tls = self.client.link.tls.as_ref();
         let forwarded = &self.options.forwarded;
+        let listener = self.client.link.listener.as_deref();
         let (client, id, trace) = (self.client.address, self.id.as_ref(), self.trace.as_deref());
-        let from = Requester { client, forwarded, tls, id, trace };
+        let from = Requester { client, forwarded, tls, listener, id, trace };
         let rule = self.rule.as_deref().map(|rule| (rule, &self.classes));
         RequestValues::new(from, &self.head, &self.target(), rule)
     }

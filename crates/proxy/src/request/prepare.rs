@@ -52,7 +52,7 @@ pub(crate) fn prepare(
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
     let known = FoundClasses::default();
-    let (rule, classes) = rule_for(options, head, (&found, &known), from.client.ip());
+    let (rule, classes) = rule_for(options, head, (&found, &known), from);
     let with_variables = rule.as_deref().filter(|rule| rule.request.has_variables());
     let filled = with_variables.map(|rule| {
         let with_classes = Some((rule, &classes));
@@ -109,17 +109,18 @@ fn rule_for(
     options: &Options,
     head: &RequestHead,
     (target, known): (&Target<'_>, &FoundClasses),
-    client: IpAddr,
+    from: Requester<'_>,
 ) -> (Option<Arc<Rule>>, ClassValues) {
     let rules = &options.rules;
     if rules.is_empty() {
         return (None, ClassValues::default());
     }
     let client = match rules.look_at_clients() {
-        true => options.forwarded.client(client, &head.fields),
-        false => client,
+        true => options.forwarded.client(from.client.ip(), &head.fields),
+        false => from.client.ip(),
     };
-    let found = with_facts(options, head, (target, known), client, |asked| {
+    let from = (client, from.listener);
+    let found = with_facts(options, head, (target, known), from, |asked| {
         let rule = rules.find(asked, &head.fields)?;
         let classes = ClassValues::of(&rule.classes, asked, &head.fields);
         Some((rule, classes))
@@ -140,7 +141,7 @@ pub(crate) fn described_classes(
     let target = target(head, &options.front, scheme)?;
     let client = options.forwarded.client(client, &head.fields);
     let known = FoundClasses::default();
-    let described = with_facts(options, head, (&target, &known), client, |asked| {
+    let described = with_facts(options, head, (&target, &known), (client, None), |asked| {
         options.rules.classes.described(asked, &head.fields)
     });
     Ok(described.unwrap_or_default())
@@ -151,13 +152,13 @@ fn with_facts<T>(
     options: &Options,
     head: &RequestHead,
     (target, classes): (&Target<'_>, &FoundClasses),
-    client: IpAddr,
+    (client, listener): (IpAddr, Option<&str>),
     take: impl FnOnce(&RuleFacts<'_>) -> T,
 ) -> Option<T> {
     let upgrade = options.rules.look_at_upgrades() && asks_upgrade(head);
     let facts = |host: &str, path: &str| {
         let (site, method, scheme) = (target.site.name(), head.method.as_str(), target.scheme);
-        take(&RuleFacts { site, host, path, method, scheme, client, upgrade, classes })
+        take(&RuleFacts { site, host, path, method, scheme, client, listener, upgrade, classes })
     };
     match target.normal_place() {
         Some((host, path)) => Some(facts(host, path)),

@@ -24,10 +24,19 @@ pub(crate) struct Requester<'a> {
     pub client: SocketAddr,
     pub forwarded: &'a Forwarded,
     pub tls: Option<&'a TlsFacts>,
+    /// The address of the listener, as configured; `None` if it is not known.
+    pub listener: Option<&'a str>,
     /// `None` if no setting needs it.
     pub id: Option<&'a HeaderValue>,
     /// `None` if the request belongs to no trace, or traces are forwarded unchanged.
     pub trace: Option<&'a TraceContext>,
+}
+
+impl<'a> Requester<'a> {
+    /// Returns a requester of which no more than the address is known.
+    pub fn at(client: SocketAddr, forwarded: &'a Forwarded) -> Requester<'a> {
+        Requester { client, forwarded, tls: None, listener: None, id: None, trace: None }
+    }
 }
 
 /// Values of a request, and of its response if that is known.
@@ -204,6 +213,7 @@ mod tests {
                 client,
                 forwarded: &Forwarded::default(),
                 tls: None,
+                listener: None,
                 id: Some(&id),
                 trace: None,
             },

@@ -18,6 +18,7 @@ use net::address;
 use semantics::compressed;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
+use semantics::ignored_fields::IGNORED;
 use semantics::{
     MethodClass, RequestFacts, Settings, Spellings, StoredHead, Url, claims, forwarded, hop_by_hop,
     max_forwards, value,
@@ -289,14 +290,15 @@ impl UpstreamRequest {
         }
     }
 
-    /// Follows redirects of the origin if the rule says so. `asked` is the client's request at its
-    /// own site.
+    /// Follows redirects of the origin if the rule says so. `head` and `target` are those of the
+    /// client's request at its own site, which arrived at `listener`.
     pub fn follow_redirects(
         &mut self,
         options: &Arc<Options>,
         head: &RequestHead,
         target: &Target<'_>,
         facts: &RequestFacts,
+        listener: Option<Arc<str>>,
     ) {
         let Some(follow) = self.actions().and_then(|actions| actions.follow.clone()) else {
             return;
@@ -313,6 +315,7 @@ impl UpstreamRequest {
                 method: method.as_str(),
                 scheme,
                 client,
+                listener: listener.as_deref(),
                 upgrade: false,
                 classes: &FoundClasses::default(),
             };
@@ -438,6 +441,10 @@ impl UpstreamRequest {
         if !is_settled {
             // Only nodes of this fleet have decided on a response.
             response.headers_mut().remove(DECISION);
+            response.headers_mut().remove(IGNORED);
+        }
+        if self.rule.is_none() && !is_settled && status == StatusCode::NOT_MODIFIED {
+            response.headers_mut().insert(IGNORED, HeaderValue::from_static(""));
         }
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
             let path = self.asked_path.as_deref().unwrap_or(self.uri.path());

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http1::{write_field, write_number_field};
 use semantics::compressed::{BODY_ID, VARY_BY_CODING};
+use semantics::ignored_fields::IGNORED;
 use semantics::range::ByteRange;
 use semantics::{EncodedHead, Fields as _, Seconds, TagFields, one_exchange, validators};
 use upstream::send::origin::VERSION;
@@ -199,7 +200,9 @@ impl StoredFields {
                     continue;
                 }
                 // Other nodes take over the decision of a rule.
-                if name == DECISION.as_str().as_bytes() && !common.is_peer {
+                let is_decision =
+                    [&DECISION, &IGNORED].iter().any(|one| name == one.as_str().as_bytes());
+                if is_decision && !common.is_peer {
                     continue;
                 }
             }
@@ -230,7 +233,7 @@ impl StoredFields {
     }
 }
 
-/// Beginning and length in bytes of [`BODY_ID`] and [`DECISION`].
+/// Beginning and length in bytes of [`BODY_ID`], [`DECISION`] and [`IGNORED`].
 const INTERNAL: &[u8] = b"larder-";
 const INTERNAL_LEN: usize = 11;
 

@@ -28,7 +28,7 @@ pub(crate) use response_rule::DECISION;
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
 
 pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite};
-pub use condition::{Condition, HeaderTest, NamedTest, PathTest, RuleFacts, Share};
+pub use condition::{Condition, HeaderTest, ListenerTest, NamedTest, PathTest, RuleFacts, Share};
 pub use location_rewrite::LocationRewrite;
 pub use response_rule::{ResponseRule, ResponseRules, ResponseTests};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer, Settled};

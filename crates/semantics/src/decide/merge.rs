@@ -5,15 +5,17 @@
 
 use http::StatusCode;
 use http::header::{
-    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName,
-    LAST_MODIFIED,
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
+    HeaderName, HeaderValue, LAST_MODIFIED,
 };
 
 use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::date;
 use crate::fields::etag::EntityTag;
+use crate::fields::ignored_fields::IGNORED;
 use crate::fields::vary::Vary;
 use crate::fields::{hop_by_hop, one_exchange, vary};
+use crate::request::disguise;
 use crate::request::facts::TargetFacts;
 use crate::settings::Settings;
 use crate::stored::packed::{Flag, Packed};
@@ -88,6 +90,12 @@ pub fn freshen(
         for value in update.get_all(name) {
             headers.append(name.clone(), value.clone());
         }
+    }
+    // A 304 whose rule ignores nothing says so. It rarely has the type of the document.
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_disguised = target.names_file && kind.is_some_and(disguise::is_document);
+    if is_disguised || headers.get(IGNORED).is_some_and(HeaderValue::is_empty) {
+        headers.remove(IGNORED);
     }
     let fresh = StoredHead::new(target, stored.status(), &headers, times, settings);
     let fresh = fresh.with_trailers_of(stored).spelled(stored.spellings().clone());

@@ -7,8 +7,9 @@
 //! restrictive ones first. Values above 2^31 become 2^31 (1.2.2).
 
 use http::HeaderName;
-use http::header::{CACHE_CONTROL, HeaderMap, PRAGMA};
+use http::header::{CACHE_CONTROL, HeaderMap, PRAGMA, SET_COOKIE};
 
+use crate::fields::ignored_fields::IgnoredFields;
 use crate::fields::list;
 use crate::fields::view::Fields;
 use crate::settings::Settings;
@@ -233,16 +234,25 @@ pub struct ResponseDirectives {
 impl ResponseDirectives {
     /// Returns the directives that apply to this cache: those of the first usable field in
     /// `settings.targets`, otherwise those of `Cache-Control`. A targeted field is usable if it is
-    /// present, not empty and well-formed (RFC 9213, 2.2). Returns none for an origin that vouches.
+    /// present, not empty and well-formed (RFC 9213, 2.2). Ignored fields do not count, and an
+    /// ignored `Set-Cookie` is `private`. Returns none for an origin that vouches.
     pub fn parse(headers: &HeaderMap, settings: &Settings) -> ResponseDirectives {
         if settings.origin_vouches {
             return ResponseDirectives { targeted: true, ..ResponseDirectives::default() };
         }
-        settings
-            .targets
-            .iter()
-            .find_map(|target| Self::targeted(headers, target))
-            .unwrap_or_else(|| Self::plain(headers))
+        let ignored = IgnoredFields::of(headers);
+        let targets = settings.targets.iter().filter(|target| !ignored.has(target));
+        let mut directives = targets
+            .filter_map(|target| Self::targeted(headers, target))
+            .next()
+            .unwrap_or_else(|| match ignored.has(&CACHE_CONTROL) {
+                true => ResponseDirectives::default(),
+                false => Self::plain(headers),
+            });
+        if ignored.has(&SET_COOKIE) {
+            directives.private.widen(Scope::Fields(vec![SET_COOKIE]));
+        }
+        directives
     }
 
     fn plain(headers: &HeaderMap) -> ResponseDirectives {

@@ -15,6 +15,7 @@ use http::header::{
     HeaderValue, VARY,
 };
 
+use crate::fields::ignored_fields::IgnoredFields;
 use crate::fields::list;
 use crate::fields::view::Fields;
 
@@ -30,10 +31,19 @@ pub enum Vary {
 }
 
 impl Vary {
-    /// Parses the `Vary` of a response.
+    /// Parses the `Vary` of a response, unless it is ignored ([`ignored_fields`]).
+    ///
+    /// [`ignored_fields`]: crate::fields::ignored_fields
     pub fn of(headers: &HeaderMap) -> Vary {
+        match IgnoredFields::of(headers).in_place_of_vary() {
+            Some(names) => Vary::of_members(names),
+            None => Vary::of_members(list::members(headers, &VARY)),
+        }
+    }
+
+    fn of_members<'a>(members: impl Iterator<Item = &'a [u8]>) -> Vary {
         let mut names = Vec::new();
-        for member in list::members(headers, &VARY) {
+        for member in members {
             match HeaderName::from_bytes(member) {
                 Ok(name) if member != b"*" => names.push(name),
                 _ => return Vary::Star,

@@ -5,6 +5,7 @@ use http::header::{CONTENT_TYPE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MOD
 
 use crate::fields::cache_control::{ResponseDirectives, Scope};
 use crate::fields::date;
+use crate::fields::ignored_fields::IgnoredFields;
 use crate::request::disguise;
 use crate::request::facts::TargetFacts;
 use crate::settings::lifetimes::StatusScope;
@@ -243,7 +244,8 @@ pub(crate) fn by_origin(
         return Freshness { lifetime, basis: Basis::MaxAge };
     }
     let date = date::of_field(headers, &DATE, received).unwrap_or(received);
-    if !directives.targeted && headers.contains_key(EXPIRES) {
+    let ignores_expires = || IgnoredFields::of(headers).has(&EXPIRES);
+    if !directives.targeted && headers.contains_key(EXPIRES) && !ignores_expires() {
         let expires = date::of_field(headers, &EXPIRES, received);
         let lifetime = expires.map_or(Seconds::ZERO, |expires| expires.since(date));
         return Freshness { lifetime, basis: Basis::Expires };

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
 use proxy::rules::limits::{LimitKey, Rate};
 use proxy::rules::request_rules::QuerySend;
+use semantics::ignored_fields::IGNORABLE;
 use semantics::settings::stale_cases;
 
 use super::common::{TIMEOUT, YEARS};
 use super::files::CODING;
 use crate::config::request_rule::{RequestRule, Then};
 use crate::config::rule_actions::ErrorPageFor;
+use crate::config::rule_condition;
 use crate::config::rule_condition::RuleCondition;
 use crate::config::rule_response::RuleResponse;
 use crate::config::rule_substitute::RuleSubstitute;
@@ -47,7 +50,21 @@ const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anyt
 const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));
 const FIELD_NAMES: Kind = Kind::List(&Kind::Text("a field's name, * for anything"));
 
+const IGNORABLE_FIELDS: Kind = Kind::List(&Kind::Checked(&Checked {
+    check: |text| text.parse::<HeaderName>().is_ok_and(|name| IGNORABLE.contains(&name)),
+    expected: "Cache-Control, Expires, Set-Cookie, Vary, CDN-Cache-Control, Surrogate-Control or \
+               X-Accel-Expires",
+    value_name: "FIELD",
+    example: "Cache-Control",
+}));
+
 const NAMED: Kind = Kind::List(&Kind::Text("\"name\" or \"name=value\", * for anything"));
+const LISTENERS: Kind = Kind::List(&Kind::Checked(&Checked {
+    check: |text| rule_condition::listener(text).is_some(),
+    expected: "a port, an address and port, or unix:/PATH",
+    value_name: "LISTENER",
+    example: "8080",
+}));
 const HIDDEN: Kind = Kind::List(&super::client::HIDEABLE);
 
 const HEADER_TESTS: Kind =
@@ -103,7 +120,8 @@ tests! {
     "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
 
     /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
-    /// matches, ignoring case), or either after a `!` (not).
+    /// matches, ignoring case), "Cookie: ~session=[0-9]" (a line matches the regular expression), or
+    /// one of them after a `!` (not).
     "headers", HEADER_TESTS, r#"["!Cookie: *session=*"]"# -> headers;
 
     /// Scheme of the URL.
@@ -121,6 +139,8 @@ tests! {
 
     /// Classes of the request, as NAME=VALUE.
     "classes", Kind::List(&Kind::Text("\"NAME=VALUE\"")), r#"["plan=paid"]"# -> classes;
+    /// Listeners that the client connected to: ports, or addresses as in `listen` and `[[listener]]`.
+    "listeners", LISTENERS, r#"["443"]"# -> listeners;
 }
 
 /// The keys of an entry in `responses`.
@@ -168,6 +188,9 @@ pub const RESPONSE: &[Field<RuleResponse>] = fields! {
 
     /// Fields removed like those of `answer-remove` of the rule, whatever the status.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Fields ignored like those of `answer-ignore` of the rule.
+    "answer-ignore", IGNORABLE_FIELDS, [], live, example(r#"["Cache-Control"]"#) -> answer_ignore;
 
     /// Fields set like those of `client-set` of the rule.
     "client-set", FIELDS, [], live, example(r#"["X-Frame-Options: DENY"]"#) -> client_set;
@@ -515,6 +538,12 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Fields removed from the origin server's response before anything else reads it, such as
     /// Set-Cookie, if its status is in `statuses`.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Fields of the origin server's response that do not decide on storing, lifetimes and
+    /// variants, whatever its status. Clients still get them, except that what is stored has no
+    /// ignored Set-Cookie.
+    "answer-ignore", IGNORABLE_FIELDS, [], live, example(r#"["Cache-Control", "Expires"]"#)
+        -> answer_ignore;
 
     /// Beginnings of URLs and what replaces them in the origin server's Location, Content-Location
     /// and Refresh, as "FROM TO". The second may have variables.

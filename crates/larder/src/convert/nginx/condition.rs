@@ -1,8 +1,10 @@
 //! Conditions of nginx (`if`, `map`, variables of `proxy_cache_bypass`) as conditions of rules.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::convert::glob_of_regex::{globs, words};
+use crate::convert::nginx::classes::ClassDraft;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::rule_draft::Tests;
 use crate::convert::url_test;
@@ -16,6 +18,8 @@ pub struct Alternatives {
     pub wider: Option<String>,
     /// The value of a variable where it is true, if that is one for all requests.
     value: Option<String>,
+    /// The class of the variable, which knows all its values.
+    class: Option<Rc<ClassDraft>>,
 }
 
 impl Alternatives {
@@ -49,17 +53,28 @@ impl Alternatives {
         match value {
             "0" | "" => {
                 let any = both(&self.any, &when.negated()?.any)?;
-                Ok(Alternatives { any, ..self })
+                Ok(Alternatives { any, class: None, ..self })
             }
             text if text.contains('$') => Err("a variable has a text".to_owned()),
             text => {
                 let is_one = self.any.is_empty() || self.value.as_deref() == Some(text);
-                let mut all = self;
+                let mut all = Alternatives { class: None, ..self };
                 all.extend(when.clone());
                 all.value = is_one.then(|| text.to_owned());
                 Ok(all)
             }
         }
+    }
+
+    /// Returns the alternatives for a variable that has become a class.
+    pub fn of_class(class: &Rc<ClassDraft>) -> Result<Alternatives, String> {
+        let any = class.truth()?;
+        Ok(Alternatives { any, class: Some(class.clone()), ..Alternatives::default() })
+    }
+
+    /// Returns the alternatives for a variable that is also a class.
+    pub fn with_class(self, class: Option<&Rc<ClassDraft>>) -> Alternatives {
+        Alternatives { class: class.cloned(), ..self }
     }
 
     /// Returns the alternatives for a variable with a value.
@@ -158,7 +173,10 @@ pub fn compare(
             (false, false, "0" | "") => known.negated(),
             (false, false, _) if has_value => Ok(known),
             (false, true, _) if has_value => known.negated(),
-            _ => Err(format!("only the truth of ${name} is known")),
+            _ => match &known.class {
+                Some(class) => class.compare(operator, value).map(Alternatives::of),
+                None => Err(format!("only the truth of ${name} is known")),
+            },
         };
     }
     let not = |key: &str| if is_not { format!("not-{key}") } else { key.to_owned() };

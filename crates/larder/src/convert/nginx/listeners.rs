@@ -43,7 +43,6 @@ pub fn write(servers: &mut [Server], out: &mut Output) {
             server.block().iter().filter(|one| one.name == "listen").collect();
         let plain = Directive { args: vec!["80".to_owned()], ..Directive::default() };
         let listens = if listens.is_empty() { vec![&plain] } else { listens };
-        let mut local = true;
         for listen in listens {
             let Some(address) = address(listen.arg(0)) else {
                 out.lose(&listen.at, "listen", "expected a port, an address or a Unix socket");
@@ -57,25 +56,31 @@ pub fn write(servers: &mut [Server], out: &mut Output) {
                 false => server.http = true,
             }
             server.addresses.push((port(&address).to_owned(), is_tls));
-            local &= is_local(&address);
             let is_marked = listen.args.iter().any(|arg| arg.starts_with("default"));
             defaults.entry(address.clone()).or_insert(number);
             if is_marked && marked.insert(address.clone()) {
                 defaults.insert(address, number);
             }
         }
-        server.is_local = local;
     }
-    let is_public = defaults.keys().any(|address| !is_local(address));
-    for (address, number) in defaults {
-        servers[number].is_default |= !(is_public && is_local(&address));
+    for number in defaults.values() {
+        servers[*number].is_default = true;
+    }
+    for (number, server) in servers.iter().enumerate().filter(|(_, server)| server.is_default) {
+        let others = defaults.iter().filter(|(_, other)| **other != number);
+        let is_here = |address: &str| server.addresses.iter().any(|(own, _)| own == port(address));
+        let others: Vec<&str> = others.map(|(address, _)| port(address)).collect();
+        if let Some(address) = others.iter().find(|address| is_here(address)) {
+            let reason = format!("the server is not the default at {address}, and is taken for it");
+            server.lose("listen", &reason, out);
+        }
     }
     push(&all, out);
     certificates(servers, out);
 }
 
 /// Returns whether only this machine reaches an address.
-fn is_local(address: &str) -> bool {
+pub fn is_local(address: &str) -> bool {
     let parsed = address.parse::<std::net::SocketAddr>();
     parsed.map_or(address.starts_with("unix:"), |address| address.ip().is_loopback())
 }

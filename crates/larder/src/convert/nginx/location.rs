@@ -5,7 +5,6 @@ use crate::convert::nginx::condition::{Alternatives, truth};
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::template;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{size, size_text, time};
@@ -77,7 +76,7 @@ pub fn request_fields(
         match (lower.as_str(), value) {
             ("host", "$host" | "$http_host" | "$server_name" | "$host:$server_port") => {}
             ("host", "$proxy_host") => rule.set("set-host", text(&servers.name)),
-            ("host", value) => match template(value, name) {
+            ("host", value) => match scope.template(value, name) {
                 Some(value) => rule.set("set-host", text(&value)),
                 None => out.lose(&field.at, "proxy_set_header Host", "unknown variable"),
             },
@@ -90,7 +89,7 @@ pub fn request_fields(
             ("content-length" | "transfer-encoding" | "te" | "keep-alive", _)
             | ("proxy-connection" | "trailer" | "expect", _) => {}
             (_, "") => rule.add("request-remove", key),
-            _ => match template(value, name) {
+            _ => match scope.template(value, name) {
                 Some(value) => rule.add("request-set", format!("{key}: {value}")),
                 None => {
                     let what = format!("proxy_set_header {key}");
@@ -127,7 +126,7 @@ pub fn response_fields(
             rule.add("client-set", format!("{key}: {{outcome}}"));
             continue;
         }
-        match template(value, name) {
+        match scope.template(value, name) {
             Some(value) => add(key, &value, is_always, source, rule),
             None => out.lose(&field.at, &format!("add_header {key}"), "unknown variable"),
         }
@@ -234,7 +233,7 @@ fn is_judged(key: &str) -> bool {
 
 /// Adds lifetimes, stale use and the key.
 pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mut Output) {
-    accel(scope, out);
+    out.set("caching.targets", list(&["x-accel-expires"]));
     lifetimes(scope, rule, out);
     stale(scope, inactive, rule);
     key(scope, rule, out);
@@ -250,30 +249,6 @@ pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mu
     }
 }
 
-/// `X-Accel-Expires` of the origin server replaces `Cache-Control`, for all sites or none.
-fn accel(scope: &Scope<'_>, out: &mut Output) {
-    let ignores = scope.all(&["proxy_ignore_headers"]);
-    let ignores =
-        ignores.iter().find(|one| one.args.iter().any(|name| name.eq_ignore_ascii_case(ACCEL)));
-    let honoured = list(&[ACCEL]);
-    match (ignores, out.get("caching.targets")) {
-        (Some(_), None) => out.set("caching.targets", "[]".to_owned()),
-        (None, old) => {
-            let differs = old.is_some_and(|old| *old != honoured);
-            if let Some(zone) = scope.get("proxy_cache").filter(|_| differs) {
-                out.lose(&zone.at, "proxy_ignore_headers", "X-Accel-Expires counts for all sites");
-            }
-            out.set("caching.targets", honoured);
-        }
-        (Some(one), Some(old)) if *old == honoured => {
-            out.lose(&one.at, "proxy_ignore_headers", "X-Accel-Expires counts for all sites");
-        }
-        _ => {}
-    }
-}
-
-const ACCEL: &str = "x-accel-expires";
-
 fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let ignored: Vec<String> = scope
         .all(&["proxy_ignore_headers"])
@@ -281,25 +256,18 @@ fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         .flat_map(|one| one.args.iter().map(|name| name.to_ascii_lowercase()))
         .collect();
     let ignores = |name: &str| ignored.iter().any(|one| one == name);
-    let at = scope.get("proxy_ignore_headers").map(|one| one.at.clone()).unwrap_or_default();
     let hidden = scope.all(&["proxy_hide_header"]);
     let hides = |name: &str| hidden.iter().any(|one| one.arg(0).eq_ignore_ascii_case(name));
-    for name in ["Cache-Control", "Set-Cookie", "Vary"] {
-        if !ignores(&name.to_ascii_lowercase()) {
-            continue;
+    for name in ["Cache-Control", "Expires", "Set-Cookie", "Vary", "X-Accel-Expires"] {
+        if ignores(&name.to_ascii_lowercase()) {
+            rule.add("answer-ignore", name);
         }
-        if hides(name) {
-            rule.set("statuses", list(&["2xx", "3xx", "4xx", "5xx"]));
-            rule.add("answer-remove", name);
-            continue;
-        }
-        let reason = match name {
-            "Cache-Control" => "no-store, private and no-cache of the origin server still count",
-            "Set-Cookie" => "a response that sets a cookie is not stored",
-            _ => "a response is given only to the requests that its Vary names",
-        };
-        let what = format!("proxy_ignore_headers {name}");
-        out.lose(&at, &what, &format!("{reason} (answer-remove takes the field from clients too)"));
+    }
+    if let Some(one) = scope.get("proxy_ignore_headers").filter(|_| ignores("set-cookie"))
+        && !hides("set-cookie")
+    {
+        let reason = "nginx gives a stored cookie to all clients, Larder to the first alone";
+        out.note(&one.at, "proxy_ignore_headers Set-Cookie", reason);
     }
     let (mut times, mut named): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
     for valid in scope.all(&["proxy_cache_valid"]) {
@@ -323,8 +291,7 @@ fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         }
     }
     if !times.is_empty() {
-        let key = if ignores("cache-control") { "ttl" } else { "default-ttl" };
-        rule.set(key, list(&times));
+        rule.set("default-ttl", list(&times));
     }
 }
 
@@ -390,6 +357,8 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
+        } else if scope.has_class(name) {
+            rule.add("key-classes", name);
         } else {
             rule.set("bypass", "true");
             let reason = format!("${name} cannot be part of the key: the cache is not used here");

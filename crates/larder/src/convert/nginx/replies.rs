@@ -5,7 +5,7 @@ use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{Source, response_fields};
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::{escaped, template};
+use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -155,7 +155,7 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     };
     let mut rule = place.rule("return");
     let what = format!("return {status}");
-    let value = rest.map(|rest| template(rest, place.server_name));
+    let value = rest.map(|rest| place.scope.template(rest, place.server_name));
     match (status, value) {
         (_, Some(None)) => {
             out.lose(&one.at, &what, "a variable has no equivalent: answered with 500");
@@ -210,7 +210,8 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
         _ => None,
     };
     let (path, query) = target.split_once('?').map_or((target, None), |(p, q)| (p, Some(q)));
-    let parts = (template(path, place.server_name), template(query.unwrap_or_default(), ""));
+    let made = |text, name| place.scope.template(text, name);
+    let parts = (made(path, place.server_name), made(query.unwrap_or_default(), ""));
     let (Some(path), Some(own)) = parts else {
         return out.lose(&one.at, "rewrite", "a variable has no equivalent");
     };

@@ -4,7 +4,6 @@ use proxy::rules::request_rules::{LocationRewrite, Substitute};
 
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::template;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::RuleDraft;
 
@@ -32,7 +31,7 @@ pub fn redirects(
             let one = |one: &&'_ Directive| match one.args.as_slice() {
                 [word] if word == "default" => usual(),
                 [from, to] if !from.contains('$') => {
-                    template(to, name).map(|to| format!("{from} {to}")).unwrap_or_default()
+                    scope.template(to, name).map(|to| format!("{from} {to}")).unwrap_or_default()
                 }
                 _ => String::new(),
             };
@@ -91,7 +90,7 @@ pub fn texts(scope: &Scope<'_>, name: &str, rule: &mut RuleDraft, out: &mut Outp
     let is_once = scope.arg("sub_filter_once") != Some("off");
     let mut all = Vec::new();
     for one in scope.all(&["sub_filter"]) {
-        let to = template(one.arg(1), name);
+        let to = scope.template(one.arg(1), name);
         let to = to.filter(|to| Substitute::new(one.arg(0), to, is_once).is_ok());
         let Some(to) = to.filter(|_| !one.arg(0).contains('$')) else {
             out.lose(&one.at, "sub_filter", "its variables have no equivalent");

@@ -1,18 +1,37 @@
 //! Directives in effect: those of a block or, where it has none of a name, of the blocks around.
 
+use crate::convert::nginx::classes::ClassDrafts;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::values;
 
 /// Blocks, the innermost first.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {
     levels: Vec<&'a [Directive]>,
+    classes: Option<&'a ClassDrafts>,
 }
 
 impl<'a> Scope<'a> {
     pub fn inner(&self, block: &'a [Directive]) -> Scope<'a> {
         let mut levels = vec![block];
         levels.extend(&self.levels);
-        Scope { levels }
+        Scope { levels, classes: self.classes }
+    }
+
+    /// Returns the scope with the variables that have become classes.
+    pub fn with_classes(self, classes: &'a ClassDrafts) -> Scope<'a> {
+        Scope { classes: Some(classes), ..self }
+    }
+
+    /// Returns whether a variable has become a class.
+    pub fn has_class(&self, variable: &str) -> bool {
+        self.classes.is_some_and(|classes| classes.get(variable).is_some())
+    }
+
+    /// Returns a text with the variables of requests; `None` if one has no equivalent.
+    pub fn template(&self, text: &str, server_name: &str) -> Option<String> {
+        let class = |name: &str| Some(self.classes?.get(name)?.variable());
+        values::template_with(text, server_name, &class)
     }
 
     /// Returns the directives with one of these names of the innermost block that has any.

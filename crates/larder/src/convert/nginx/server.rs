@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, Servers};
 use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
+use crate::convert::nginx::listeners;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies::{self, Place};
@@ -36,8 +37,6 @@ pub struct Server<'a> {
     pub https: bool,
     /// It answers for hosts that no server names.
     pub is_default: bool,
-    /// It listens for this machine alone.
-    pub is_local: bool,
     /// Addresses, and whether they are with TLS.
     pub addresses: Vec<(String, bool)>,
 }
@@ -86,13 +85,17 @@ impl<'a> Server<'a> {
             http: false,
             https: false,
             is_default: false,
-            is_local: false,
             addresses: Vec::new(),
         }
     }
 
     pub fn block(&self) -> &'a [Directive] {
         self.directive.inner()
+    }
+
+    /// Reports a loss of the server.
+    pub fn lose(&self, directive: &str, reason: &str, out: &mut Output) {
+        out.lose(&self.directive.at, directive, reason);
     }
 
     fn called(&self) -> &str {
@@ -106,6 +109,29 @@ impl<'a> Server<'a> {
 
     fn shares_scheme(&self, other: &Server<'_>) -> bool {
         (self.http && other.http) || (self.https && other.https)
+    }
+
+    fn shares_address(&self, other: &Server<'_>) -> bool {
+        self.addresses.iter().any(|address| other.addresses.contains(address))
+    }
+
+    /// Returns whether only this machine reaches the server.
+    fn is_local(&self) -> bool {
+        self.addresses.iter().all(|(address, _)| listeners::is_local(address))
+    }
+
+    /// Returns the addresses with this server's protocols at which others listen and it does not.
+    fn not_here<'s>(&self, all: &'s [Server<'_>]) -> Vec<&'s str> {
+        let mut found: Vec<&str> = all
+            .iter()
+            .flat_map(|other| &other.addresses)
+            .filter(|other| self.addresses.iter().any(|(_, tls)| *tls == other.1))
+            .filter(|other| !self.addresses.contains(other))
+            .map(|(address, _)| address.as_str())
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 }
 
@@ -126,7 +152,9 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     let mains: Vec<Backend> = servers.iter().map(|server| main(server, http, out)).collect();
     let mut order: Vec<usize> = (0..servers.len()).collect();
     // Of two servers for a host, that with TLS has the content as a rule.
-    order.sort_by_key(|at| (mains[*at] == Backend::None, !servers[*at].https));
+    order.sort_by_key(|at| {
+        (mains[*at] == Backend::None, servers[*at].is_local(), !servers[*at].https)
+    });
     for at in order {
         site(&servers[at], &mains[at], &mut sites, out);
     }
@@ -291,8 +319,22 @@ fn requests(server: &Server<'_>, all: &[Server<'_>]) -> Tests {
     let mut when = Tests::default();
     let is_same = |other: &&Server<'_>| std::ptr::eq(other.directive, server.directive);
     let others: Vec<&Server<'_>> = all.iter().filter(|other| !is_same(other)).collect();
+    let not_here = server.not_here(all);
+    if !not_here.is_empty() {
+        let own = |address: &str| server.addresses.iter().any(|(own, _)| own == address);
+        when.add("listeners", server.addresses.iter().map(|(address, _)| address.clone()));
+        // A port stands for all addresses, of which a server may have one for itself.
+        let is_within = |address: &&&str| {
+            address.rsplit_once(':').is_some_and(|(_, port)| own(port)) && !own(address)
+        };
+        let within = not_here.iter().filter(is_within);
+        when.add("not-listeners", within.map(|address| (*address).to_owned()));
+    }
     if server.is_default {
-        let claimed = others.iter().filter(|other| server.shares_scheme(other));
+        let claimed = others.iter().filter(|other| match not_here.is_empty() {
+            true => server.shares_scheme(other),
+            false => server.shares_address(other),
+        });
         let mut names: Vec<String> = claimed.flat_map(|other| other.hosts().cloned()).collect();
         names.retain(|name| !server.hosts().any(|own| own == name));
         names.sort();
@@ -302,7 +344,7 @@ fn requests(server: &Server<'_>, all: &[Server<'_>]) -> Tests {
         when.add("hosts", server.hosts().cloned());
     }
     let has_both = all.iter().any(|one| one.http) && all.iter().any(|one| one.https);
-    if has_both && !(server.http && server.https) {
+    if has_both && !(server.http && server.https) && not_here.is_empty() {
         let scheme = if server.https { "https" } else { "http" };
         when.add("schemes", [scheme.to_owned()]);
     }
@@ -374,24 +416,23 @@ fn closed(
     out: &mut Output,
 ) {
     let at = &server.directive.at;
-    let others = all.iter().filter(|other| !std::ptr::eq(other.directive, server.directive));
-    let mut ports: Vec<&str> = others
-        .flat_map(|other| &other.addresses)
-        .filter(|other| server.addresses.iter().any(|(_, tls)| *tls == other.1))
-        .filter(|other| !server.addresses.contains(other))
-        .map(|(address, _)| address.as_str())
-        .collect();
-    ports.sort_unstable();
-    ports.dedup();
     let name = server.called();
     let mut rules = Vec::new();
-    if server.is_local && !ports.is_empty() {
-        let mut rule = RuleDraft::new(&format!("{name} local"), when);
-        rule.when.add("not-clients", ["127.0.0.0/8".to_owned(), "::1".to_owned()]);
-        rules.push(rule);
-    } else if !ports.is_empty() {
-        let ports = ports.join(", ");
-        out.lose(at, "listen", &format!("{name} is reached at {ports} too: Host alone decides"));
+    // Its site would answer at the other addresses, too.
+    let has_site = !server.is_default && server.hosts().next().is_some();
+    let lacks_host = |address: &&str| {
+        let at = all.iter().filter(|other| other.addresses.iter().any(|(one, _)| one == address));
+        let hosts: Vec<&String> = at.flat_map(Server::hosts).collect();
+        has_site && server.hosts().any(|host| !hosts.contains(&host))
+    };
+    let ports: Vec<&str> = server.not_here(all).into_iter().filter(lacks_host).collect();
+    if !ports.is_empty() {
+        let reason = "denied: nginx has the default server answer";
+        out.lose(at, &format!("{name} at {}", ports.join(", ")), reason);
+        let mut other = Tests::default();
+        other.add("hosts", server.hosts().cloned());
+        other.add("listeners", ports.into_iter().map(str::to_owned));
+        rules.push(RuleDraft::new(&format!("{name} elsewhere"), &other));
     }
     match scope.get("ssl_verify_client").map(|one| (one, one.arg(0))) {
         None | Some((_, "off")) => {}

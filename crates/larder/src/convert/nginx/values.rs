@@ -2,6 +2,16 @@
 
 /// Returns a text with the variables of requests; `None` if one has no equivalent.
 pub fn template(text: &str, server_name: &str) -> Option<String> {
+    template_with(text, server_name, &|_| None)
+}
+
+/// Returns a text with the variables of requests, first those that `own` knows; `None` if one has no
+/// equivalent.
+pub fn template_with(
+    text: &str,
+    server_name: &str,
+    own: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
     let joined = text
         .replace("$uri$is_args$args", "$request_uri")
         .replace("$uri$is_args$query_string", "$request_uri");
@@ -29,7 +39,7 @@ pub fn template(text: &str, server_name: &str) -> Option<String> {
                 name
             }
         };
-        out.push_str(&variable(name, server_name)?);
+        out.push_str(&own(name).or_else(|| variable(name, server_name))?);
     }
     out.push_str(&escaped(rest));
     Some(out)

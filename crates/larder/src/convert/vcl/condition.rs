@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::convert::nginx::condition::compare;
 use crate::convert::rule_draft::{ALSO, NOT_STATUSES, RESPONSE_HEADERS, Tests, is_headers};
+use crate::convert::url_test;
 use crate::convert::vcl::edited_url::EditedUrl;
 use crate::convert::vcl::syntax::{Kind, Token};
 
@@ -32,6 +33,8 @@ pub type OwnFields = BTreeMap<String, Option<Cases>>;
 pub struct Edited {
     pub fields: OwnFields,
     pub url: EditedUrl,
+    /// Requests of which no cookies are left.
+    pub uncookied: Cases,
 }
 
 /// Reads a condition. Where a test cannot be stated exactly, the cases are those of more requests
@@ -138,9 +141,27 @@ impl<'a> Parser<'a> {
         }
         let operators = ["==", "!=", "~", "!~", ">=", "<=", ">", "<"];
         let operator = operators.into_iter().find(|sign| self.takes(sign));
-        let Some(operator) = operator else { return self.presence(&name) };
+        let Some(operator) = operator else {
+            let found = self.presence(&name)?;
+            return self.with_cookies(&name, true, found);
+        };
         let value = self.value()?;
-        self.test(&name, operator, &value)
+        let found = self.test(&name, operator, &value)?;
+        let is_empty = value.text.trim_start_matches('^').trim_end_matches('$');
+        let is_empty = matches!(is_empty, "" | "\\s*" | " *");
+        self.with_cookies(&name, operator.starts_with('!') == is_empty, found)
+    }
+
+    /// Returns the requests that pass a test of `Cookie` after it was removed from some:
+    /// `is_present` is true if a request without cookies fails the test.
+    fn with_cookies(&self, name: &str, is_present: bool, found: Cases) -> Result<Cases, String> {
+        let uncookied = &self.edited.uncookied;
+        let is_cookie = name.trim_start_matches("be").eq_ignore_ascii_case("req.http.cookie");
+        match is_present {
+            _ if !is_cookie || uncookied.is_empty() => Ok(found),
+            true => both_also(&found, &negated(uncookied)?),
+            false => Ok([found, uncookied.clone()].concat()),
+        }
     }
 
     /// The value behind an operator.
@@ -228,11 +249,8 @@ impl<'a> Parser<'a> {
                     "~" | "!~" | "!=" => operator,
                     _ => return Err(format!("{operator} has no equivalent")),
                 };
-                let found = compare(&theirs, operator, text, &BTreeMap::new())?;
-                match found.wider {
-                    Some(why) => self.wider(found.any, &why),
-                    None => Ok(found.any),
-                }
+                let name = name.trim_start_matches("be").trim_start_matches("req.http.");
+                self.compared(&theirs, name, operator, text)
             }
         }
     }
@@ -250,11 +268,29 @@ impl<'a> Parser<'a> {
         if theirs.ends_with("http_host") || !["=", "!=", "~", "!~"].contains(&operator) {
             return Err(format!("{name} {operator} has no equivalent"));
         }
-        let found = compare(&theirs, operator, text, &BTreeMap::new())?;
-        let cases = found.any.into_iter().map(of_response).collect();
+        let cases = self.compared(&theirs, &field, operator, text)?;
+        Ok(cases.into_iter().map(of_response).collect())
+    }
+
+    /// A comparison of a variable, by patterns if that is exact, or of a field by an expression.
+    fn compared(
+        &mut self,
+        theirs: &str,
+        field: &str,
+        operator: &str,
+        text: &str,
+    ) -> Result<Cases, String> {
+        let found = compare(theirs, operator, text, &BTreeMap::new());
+        let is_exact = found.as_ref().is_ok_and(|found| found.wider.is_none());
+        let is_regex = matches!(operator, "~" | "!~") && theirs.starts_with("$http_");
+        if !is_exact && is_regex && text.trim() == text && url_test::urls(text).is_ok() {
+            let not = operator.trim_end_matches('~');
+            return Ok(vec![Tests::one("headers", format!("{not}{field}: ~{text}"))]);
+        }
+        let found = found?;
         match found.wider {
-            Some(why) => self.wider(cases, &why),
-            None => Ok(cases),
+            Some(why) => self.wider(found.any, &why),
+            None => Ok(found.any),
         }
     }
 

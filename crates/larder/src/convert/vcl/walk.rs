@@ -49,8 +49,7 @@ pub struct Walk<'a> {
     kind: Sub,
     calls: usize,
     statements: usize,
-    /// Requests of which no cookies are left, and the names of those that are left of the others.
-    uncookied: Cases,
+    /// Names of the cookies that are left.
     kept: Vec<String>,
     removes_some: bool,
     edited: Edited,
@@ -83,7 +82,6 @@ impl<'a> Walk<'a> {
             kind: Sub::Recv,
             calls: 0,
             statements: 0,
-            uncookied: Vec::new(),
             kept: Vec::new(),
             removes_some: false,
             edited: Edited::default(),
@@ -119,7 +117,8 @@ impl<'a> Walk<'a> {
             true => vec![Tests::one("headers", "Cookie")],
             false => vec![Tests(vec![("cookies".to_owned(), self.kept.clone())])],
         };
-        let with_cookies = negated(&self.uncookied).and_then(|others| both_also(&cookies, &others));
+        let with_cookies =
+            negated(&self.edited.uncookied).and_then(|others| both_also(&cookies, &others));
         let all = with_cookies.and_then(|mut all| {
             all.extend(credentials.clone());
             both_also(&rest, &all)
@@ -177,7 +176,13 @@ impl<'a> Walk<'a> {
                 _ => &one.tokens[1..],
             };
             let is_last = one.word(0) == "else" && tokens.is_empty();
-            if self.is_step(tokens, &inner) || self.purges(tokens, &inner, out) {
+            if self.is_step(tokens, &inner) {
+                let (with, without) = self.by_cookies_left(rest, one, out);
+                after.extend(without);
+                rest = with;
+                continue;
+            }
+            if self.purges(tokens, &inner, out) {
                 continue;
             }
             // The key of the other branch tells the requests of this one apart.
@@ -315,6 +320,23 @@ impl<'a> Walk<'a> {
             ["(", "req.http.Cookie" | "req.http.cookie", "==" | "~", "" | "^\\s*$" | "^ *$", ")"]
         );
         is_empty && inner.iter().all(|one| one.word(0) == "unset")
+    }
+
+    /// Parts requests at `if (req.http.Cookie == "")`: those that have cookies left, and the others.
+    fn by_cookies_left(&self, rest: Cases, one: &Statement, out: &mut Output) -> (Cases, Cases) {
+        let kept = vec![Tests(vec![("cookies".to_owned(), self.kept.clone())])];
+        let parts = negated(&kept)
+            .and_then(|none| Ok((both_also(&rest, &kept)?, both_also(&rest, &none)?)));
+        match parts {
+            Ok(parts) if !self.kept.is_empty() => parts,
+            _ if self.removes_some => {
+                let reason = "tested before cookies are removed: name those that matter in \
+                              cookie-keep";
+                out.lose(&one.at(), &one.text(), reason);
+                (rest.clone(), rest)
+            }
+            _ => (rest.clone(), rest),
+        }
     }
 
     /// Reads the usual ways to purge: `if (req.method == "PURGE") { if (client.ip !~ acl) … }`, and
@@ -472,7 +494,12 @@ impl<'a> Walk<'a> {
                     self.rule("not stored", case, |rule| rule.set("store", "false"), out);
                 }
             }
-            _ => out.lose(&one.at(), &one.text(), "no equivalent of this end"),
+            _ => {
+                // No response of a fetch that ends so is stored.
+                let of = live.iter().filter_map(|case| case.get(STATUS));
+                self.unstored.extend(of.flatten().cloned());
+                out.lose(&one.at(), &one.text(), "no equivalent of this end");
+            }
         }
         Vec::new()
     }
@@ -493,7 +520,7 @@ impl<'a> Walk<'a> {
             _ => return Err("no equivalent of this variable".to_owned()),
         };
         if key == "request-remove" && field.eq_ignore_ascii_case("cookie") {
-            self.uncookied.extend(live.clone());
+            self.edited.uncookied.extend(live.clone());
         } else if key == "request-remove" {
             self.own_field(field, None);
         }

@@ -41,19 +41,22 @@ pub(super) struct ClassTable {
 }
 
 enum Lookup {
-    Texts {
-        exact: Words<u32>,
-        /// Patterns and regular expressions in order, with their values.
-        entries: Vec<(String, u32)>,
-        /// Positions in `entries`.
-        patterns: PatternTable<usize>,
-        regexes: RegexSet,
-        /// Positions in `entries` of the regular expressions.
-        places: Vec<usize>,
-    },
+    Texts(Box<TextTable>),
     Networks(NetworkMap<u32>),
     /// Ends of the shares in ten-thousandths, ascending.
     Shares(Vec<(u32, u32)>),
+}
+
+/// Values by texts, patterns and regular expressions.
+struct TextTable {
+    exact: Words<u32>,
+    /// Patterns and regular expressions in order, with their values.
+    entries: Vec<(String, u32)>,
+    /// Positions in `entries`.
+    patterns: PatternTable<usize>,
+    regexes: RegexSet,
+    /// Positions in `entries` of the regular expressions.
+    places: Vec<usize>,
 }
 
 /// A value and the entry that gave it.
@@ -121,19 +124,7 @@ impl ClassTable {
     /// Returns what a text has.
     pub fn of_text(&self, text: &[u8]) -> Found {
         let found = match &self.lookup {
-            Lookup::Texts { exact, entries, patterns, regexes, places } => {
-                let equal = std::str::from_utf8(text).ok().and_then(|text| {
-                    exact.find(text).next().map(|(_, value)| Found::Exact(*value))
-                });
-                equal.or_else(|| {
-                    let mut first = None;
-                    let mut take =
-                        |at: usize| first = Some(first.map_or(at, |one: usize| one.min(at)));
-                    patterns.each(text, |at| take(*at));
-                    regexes.matches(text).iter().for_each(|regex| take(places[regex]));
-                    first.map(|at| Found::Pattern(at, entries[at].1))
-                })
-            }
+            Lookup::Texts(table) => table.find(text),
             Lookup::Networks(_) => None,
             Lookup::Shares(ends) => {
                 let part = Share::part_of(text);
@@ -147,13 +138,28 @@ impl ClassTable {
     pub fn told(&self, found: Found) -> String {
         match (found, &self.lookup) {
             (Found::Exact(_), _) => "by its text".to_owned(),
-            (Found::Pattern(at, _), Lookup::Texts { entries, .. }) => {
-                format!("by {}", entries[at].0)
-            }
+            (Found::Pattern(at, _), Lookup::Texts(table)) => format!("by {}", table.entries[at].0),
             (Found::Network(network, _), _) => format!("by {network}"),
             (Found::Share(_), _) => "by its share".to_owned(),
             (Found::Default(_) | Found::Pattern(..), _) => "by default".to_owned(),
         }
+    }
+}
+
+impl TextTable {
+    fn find(&self, text: &[u8]) -> Option<Found> {
+        let words = std::str::from_utf8(text).ok();
+        let equal = words.and_then(|text| self.exact.find(text).next());
+        if let Some((_, value)) = equal {
+            return Some(Found::Exact(*value));
+        }
+        let mut first: Option<usize> = None;
+        let mut take = |at: usize| first = Some(first.map_or(at, |one| one.min(at)));
+        self.patterns.each(text, |at| take(*at));
+        if !self.places.is_empty() {
+            self.regexes.matches(text).iter().for_each(|regex| take(self.places[regex]));
+        }
+        first.map(|at| Found::Pattern(at, self.entries[at].1))
     }
 }
 
@@ -240,13 +246,14 @@ fn of_texts(texts: &[String], values: &mut Numbered) -> Result<Lookup, String> {
     let regexes = builder
         .build()
         .map_err(|_| format!("the regular expressions take more than {} MiB", REGEXES_MAX >> 20))?;
-    Ok(Lookup::Texts {
+    let table = TextTable {
         exact: exact.iter().map(|(text, value)| (text.as_str(), *value)).collect(),
         patterns: patterns.iter().map(|(pattern, at)| (pattern, *at)).collect(),
         entries,
         regexes,
         places,
-    })
+    };
+    Ok(Lookup::Texts(Box::new(table)))
 }
 
 /// Compiles what follows `~`. The expression itself says if it ignores case.

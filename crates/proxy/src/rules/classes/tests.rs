@@ -35,6 +35,7 @@ fn value(classes: &Classes, path: &str, client: &str, fields: &HeaderMap) -> (St
         method: "GET",
         scheme: Scheme::Https,
         client: client.parse::<IpAddr>().unwrap(),
+        listener: None,
         upgrade: false,
         classes: &known,
     };

@@ -5,7 +5,7 @@
 //! (`not`), and alternatives of which one must hold (`any`).
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use http::Method;
@@ -35,6 +35,9 @@ pub struct RuleFacts<'a> {
     pub scheme: Scheme,
     /// The address of the client; of a trusted proxy's request, that of the proxy's client.
     pub client: IpAddr,
+    /// The address of the listener that the client connected to, as configured; `None` if it is not
+    /// known.
+    pub listener: Option<&'a str>,
     /// True if the request asks for another protocol and so bypasses the cache.
     pub upgrade: bool,
     /// The classes of the request that are known already.
@@ -66,6 +69,8 @@ pub struct Condition {
     pub cookies: Vec<NamedTest>,
     /// Classes of the request.
     pub classes: Vec<ClassTest>,
+    /// Listeners that the client connected to.
+    pub listeners: Vec<ListenerTest>,
     /// Share of the clients.
     pub share: Option<Share>,
     /// Lists of which no entry may match.
@@ -74,20 +79,20 @@ pub struct Condition {
     pub any: Vec<Condition>,
 }
 
-/// A test of a path: a pattern with stars, or a regular expression.
+/// A test of a path or of a field's value: a pattern with stars, or a regular expression.
 #[derive(Clone, Debug)]
 pub enum PathTest {
-    /// Matches the whole path.
+    /// Matches the whole text.
     Pattern(Pattern),
-    /// Matches anywhere in the path, unless it is anchored.
+    /// Matches anywhere in the text, unless it is anchored.
     Regex(Regex),
 }
 
 /// A test of a field: that it is present, or that it has a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HeaderTest {
     pub(super) name: HeaderName,
-    pub(super) value: Option<Pattern>,
+    pub(super) value: Option<PathTest>,
     pub(super) negated: bool,
 }
 
@@ -96,6 +101,15 @@ pub struct HeaderTest {
 pub struct NamedTest {
     name: Pattern,
     value: Option<Pattern>,
+}
+
+/// A test of the listener that a client connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenerTest {
+    /// Any address with this port.
+    Port(u16),
+    /// This address or Unix socket, as configured.
+    Address(String),
 }
 
 /// A share of the clients, chosen by a digest of their address, so that a client stays in it.
@@ -143,6 +157,7 @@ impl Condition {
             || is_for_query(&self.query, asked.path)
             || has_cookie(&self.cookies, fields)
             || is_of_class(&self.classes, asked, fields)
+            || is_for_listener(&self.listeners, asked)
             || self.share.is_some_and(|share| share.includes(asked.client))
     }
 
@@ -153,11 +168,12 @@ impl Condition {
             && (self.query.is_empty() || is_for_query(&self.query, asked.path))
             && (self.cookies.is_empty() || has_cookie(&self.cookies, fields))
             && (self.classes.is_empty() || is_of_class(&self.classes, asked, fields))
+            && (self.listeners.is_empty() || is_for_listener(&self.listeners, asked))
             && self.share.is_none_or(|share| share.includes(asked.client))
     }
 
-    /// Returns what is left of the condition if lists of sites, hosts, methods, field tests, and
-    /// paths that are all patterns are checked elsewhere; `None` if nothing is.
+    /// Returns what is left of the condition if lists of sites, hosts, methods, field tests by
+    /// patterns, and paths that are all patterns are checked elsewhere; `None` if nothing is.
     pub(super) fn rest(&self) -> Option<Condition> {
         // What must not match, and alternatives, look at the same reading of the path.
         let is_done = self.patterns().is_some() && self.parts().next().is_none();
@@ -166,26 +182,16 @@ impl Condition {
             sites: Vec::new(),
             hosts: Vec::new(),
             methods: Vec::new(),
-            headers: Vec::new(),
+            headers: self.headers.iter().filter(|test| test.is_regex()).cloned().collect(),
             paths,
             ..self.clone()
         };
-        let Condition {
-            paths,
-            urls,
-            schemes,
-            clients,
-            query,
-            cookies,
-            classes,
-            share,
-            not,
-            any,
-            ..
-        } = &rest;
-        let is_empty = (paths.is_empty() && urls.is_empty())
+        let Condition { paths, urls, headers, schemes, clients, query, .. } = &rest;
+        let Condition { cookies, classes, listeners, share, not, any, .. } = &rest;
+        let is_empty = (paths.is_empty() && urls.is_empty() && headers.is_empty())
             && (schemes.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
-            && (classes.is_empty() && share.is_none() && not.is_none() && any.is_empty());
+            && (classes.is_empty() && listeners.is_empty())
+            && (share.is_none() && not.is_none() && any.is_empty());
         (!is_empty).then_some(rest)
     }
 
@@ -216,11 +222,13 @@ impl Condition {
     }
 
     /// Returns whether the condition looks at parts of a request that are not in the key of its
-    /// object: fields, cookies, the client. The query is among them, since a rule may take
-    /// parameters out of the key; a whole URL only if one does, which `changes_query` tells.
+    /// object: fields, cookies, the client, the listener. The query is among them, since a rule
+    /// may take parameters out of the key; a whole URL only if one does, which `changes_query`
+    /// tells.
     pub(super) fn looks_past_key(&self, changes_query: bool) -> bool {
-        let Condition { urls, headers, clients, query, cookies, share, .. } = self;
+        let Condition { urls, headers, clients, query, cookies, listeners, share, .. } = self;
         !(headers.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
+            || !listeners.is_empty()
             || (changes_query && !urls.is_empty())
             || share.is_some()
             || self.classes.iter().any(|test| test.class().looks_past_key())
@@ -258,6 +266,10 @@ impl Condition {
         if !self.cookies.is_empty() {
             add(HeaderValue::from_static("cookie"));
         }
+        // Of what a client sends, this is the nearest to the port.
+        if !self.listeners.is_empty() {
+            add(HeaderValue::from_name(http::header::HOST));
+        }
         if !self.clients.is_empty() || self.share.is_some() {
             add(HeaderValue::from_static("*"));
         }
@@ -272,6 +284,10 @@ fn is_for_site(sites: &[String], asked: &RuleFacts<'_>) -> bool {
 
 fn is_for_host(hosts: &[HostPattern], asked: &RuleFacts<'_>) -> bool {
     hosts.iter().any(|pattern| pattern.matches(asked.host))
+}
+
+fn is_for_listener(tests: &[ListenerTest], asked: &RuleFacts<'_>) -> bool {
+    asked.listener.is_some_and(|listener| tests.iter().any(|test| test.matches(listener)))
 }
 
 fn is_for_path(paths: &[PathTest], path: &[u8]) -> bool {
@@ -350,7 +366,24 @@ impl PathTest {
     }
 }
 
+impl ListenerTest {
+    /// Returns whether the test matches the address of a listener.
+    pub fn matches(&self, listener: &str) -> bool {
+        match self {
+            ListenerTest::Port(port) => {
+                listener.parse::<SocketAddr>().is_ok_and(|address| address.port() == *port)
+            }
+            ListenerTest::Address(address) => address == listener,
+        }
+    }
+}
+
 impl HeaderTest {
+    /// Returns whether the value is compared with a regular expression.
+    pub(super) fn is_regex(&self) -> bool {
+        matches!(self.value, Some(PathTest::Regex(_)))
+    }
+
     pub(super) fn holds(&self, fields: &impl Fields) -> bool {
         let fits = |line: &[u8]| self.value.as_ref().is_none_or(|value| value.matches(line));
         fields.lines(&self.name).any(fits) != self.negated
@@ -360,17 +393,22 @@ impl HeaderTest {
 impl FromStr for HeaderTest {
     type Err = String;
 
-    /// Parses `Name` (the field is present) or `Name: pattern` (a line of it matches, ignoring
-    /// case); a leading `!` negates the condition.
+    /// Parses `Name` (the field is present), `Name: pattern` (a line of it matches, ignoring case)
+    /// or `Name: ~expression`; a leading `!` negates the condition.
     fn from_str(text: &str) -> Result<HeaderTest, String> {
         let (negated, rest) = match text.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
         let (name, value) = match rest.split_once(':') {
-            Some((name, value)) => (name, Some(Pattern::ignoring_case(value.trim()))),
+            Some((name, value)) => (name, Some(value.trim())),
             None => (rest, None),
         };
+        let value = value.map(|value| match value.starts_with('~') {
+            true => PathTest::parse(value, false),
+            false => Ok(PathTest::Pattern(Pattern::ignoring_case(value))),
+        });
+        let value = value.transpose()?;
         let name = name.trim().parse().map_err(|_| {
             format!("expected \"Name\", \"Name: pattern\" or one of them behind !, got {text:?}")
         })?;

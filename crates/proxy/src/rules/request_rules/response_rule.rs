@@ -62,6 +62,8 @@ pub struct ResponseRule {
     pub forbids_storing: bool,
     /// Edits of the response before it is judged and stored.
     pub edits: Edits,
+    /// Fields that are ignored when it is judged.
+    pub ignored: Vec<HeaderName>,
     /// Edits for clients only; `None` if there are none.
     pub client: Option<Arc<ClientEdits>>,
 }
@@ -204,8 +206,11 @@ impl ResponseRules {
 impl ResponseRule {
     /// Returns whether the entry does nothing.
     pub fn is_idle(&self) -> bool {
-        let has_lifetime = self.ttl.is_some() || self.default_ttl.is_some();
-        !has_lifetime && !self.forbids_storing && self.edits.is_empty() && self.client.is_none()
+        let judges = self.ttl.is_some()
+            || self.default_ttl.is_some()
+            || self.forbids_storing
+            || !self.ignored.is_empty();
+        !judges && self.edits.is_empty() && self.client.is_none()
     }
 
     /// Returns the names of the fields that the conditions look at.
@@ -241,6 +246,7 @@ impl ResponseRule {
             }
             return;
         }
+        rule.ignored.extend(self.ignored.iter().cloned());
         let Settings { lifetimes, store, .. } = &mut rule.settings;
         *store &= !self.forbids_storing;
         // Without statuses of its own, the entry's lifetimes are for those of the rule.
@@ -457,7 +463,10 @@ mod tests {
     }
 
     #[test]
-    fn the_field_is_as_long_as_that_of_body_numbers() {
-        assert_eq!(DECISION.as_str().len(), semantics::compressed::BODY_ID.as_str().len());
+    fn the_fields_are_as_long_as_that_of_body_numbers() {
+        let length = semantics::compressed::BODY_ID.as_str().len();
+        for name in [DECISION, semantics::ignored_fields::IGNORED] {
+            assert_eq!(name.as_str().len(), length);
+        }
     }
 }

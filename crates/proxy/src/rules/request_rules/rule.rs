@@ -9,9 +9,11 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
 use ring::digest;
 use semantics::device_class::DeviceClass;
+use semantics::ignored_fields::IGNORED;
 use semantics::settings::lifetimes::StatusPattern;
 use semantics::{
-    EditFields, MethodClass, QueryRule, Settings, Time, disguise, freshness, language,
+    EditFields, MethodClass, QueryRule, Settings, Time, disguise, freshness, ignored_fields,
+    language,
 };
 
 use crate::message::cookies;
@@ -91,6 +93,9 @@ pub struct Rule {
     pub cookies: CookieFilter,
     /// Edits of the origin's response, made before anything else.
     pub answer: Vec<AnswerEdits>,
+    /// Fields of the origin's response that are ignored, whatever its status
+    /// ([`semantics::ignored_fields`]).
+    pub ignored: Vec<HeaderName>,
     /// Changes of URLs in the origin's response, whatever its status.
     pub locations: Vec<LocationRewrite>,
     /// Texts replaced in the bodies of responses; `None` if there are none.
@@ -217,6 +222,7 @@ impl Rule {
             request: Edits::default(),
             cookies: CookieFilter::default(),
             answer: Vec::new(),
+            ignored: Vec::new(),
             locations: Vec::new(),
             substitution: None,
             responses: None,
@@ -309,6 +315,7 @@ impl Rule {
             request: self.request.then(&later.request),
             cookies: self.cookies.then(&later.cookies),
             answer: [&self.answer[..], &later.answer].concat(),
+            ignored: [&self.ignored[..], &later.ignored].concat(),
             locations: [&self.locations[..], &later.locations].concat(),
             substitution: later.substitution.as_ref().or(self.substitution.as_ref()).cloned(),
             responses: match (&self.responses, &later.responses) {
@@ -455,8 +462,8 @@ impl Rule {
 
     /// Edits the head of an origin's response as the rule requires, and adds the key's fields to
     /// `Vary`. A page under the name of a file gets `no-store` if the rule would lengthen its
-    /// lifetime ([`disguise`]). Decides on the entries for responses, and notes the decision in the
-    /// fields.
+    /// lifetime ([`disguise`]). Decides on the entries for responses, and notes the decision and the
+    /// ignored fields.
     pub fn settle(&self, path: &str, of: Settled<'_>, fields: &mut HeaderMap, received: Time) {
         let (status, mut decided) = (of.status(), None);
         if let Some(responses) = self.responses.as_ref().filter(|_| of.can_be_decided()) {
@@ -464,15 +471,27 @@ impl Rule {
             decided = self.decided(status, fields);
         }
         let rule = decided.as_ref().unwrap_or(self);
+        let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_disguised = disguise::is_disguised(path, kind);
+        if self.responses.is_none() || of.can_be_decided() {
+            rule.note_ignored(of.is_304(), is_disguised, fields);
+        }
         location_rewrite::rewrite(&self.locations, fields);
         let takes_part = rule.edit(status, fields, received);
-        let lengthens = rule.settings.lifetimes.lengthen(status, takes_part);
-        let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if lengthens && disguise::is_disguised(path, kind) {
+        if is_disguised && rule.settings.lifetimes.lengthen(status, takes_part) {
             fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         for name in self.key_names() {
             fields.append(header::VARY, HeaderValue::from(name));
+        }
+    }
+
+    /// Notes the ignored fields in a response. A 304 also says that there are none. No field of a
+    /// page under the name of a file is ignored, since that could lengthen its lifetime.
+    fn note_ignored(&self, is_304: bool, is_disguised: bool, fields: &mut HeaderMap) {
+        let names = if is_disguised { &[] } else { &self.ignored[..] };
+        if is_304 || !names.is_empty() {
+            fields.insert(IGNORED, ignored_fields::value_of(names, self.key_names()));
         }
     }
 

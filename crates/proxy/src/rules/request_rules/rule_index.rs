@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::message::scheme::Scheme;
 use crate::rules::classes::FoundClasses;
-use crate::rules::request_rules::condition::{Condition, RuleFacts};
+use crate::rules::request_rules::condition::{Condition, PathTest, RuleFacts};
 use crate::rules::request_rules::rule::Rule;
 use crate::rules::tables::column::Column;
 use crate::rules::tables::host_table::HostTable;
@@ -193,8 +193,10 @@ impl RuleIndex {
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
         let readings = readings::readings(path);
         let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        let (method, classes) = ("", &FoundClasses::default());
-        let asked = RuleFacts { site, host, path, method, scheme, client, upgrade: false, classes };
+        let (method, listener, classes) = ("", None, &FoundClasses::default());
+        let upgrade = false;
+        let asked =
+            RuleFacts { site, host, path, method, scheme, client, listener, upgrade, classes };
         let paths = readings::of_path(&readings);
         let fits = |number: &usize| {
             let mut paths = paths.iter();
@@ -259,11 +261,15 @@ impl FieldTests {
         let mut required = Vec::with_capacity(rules.len());
         for (number, rule) in rules.iter().enumerate() {
             let mut layer = 0;
-            for test in &rule.when.headers {
+            for test in rule.when.headers.iter().filter(|test| !test.is_regex()) {
+                let value = match &test.value {
+                    Some(PathTest::Pattern(pattern)) => Some(pattern),
+                    _ => None,
+                };
                 layer += usize::from(!test.negated);
                 let at = if test.negated { 0 } else { layer } * stride + number;
                 let of_field = names.entry(test.name.as_str()).or_default();
-                let of_value = of_field.entry(test.value.as_ref()).or_default();
+                let of_value = of_field.entry(value).or_default();
                 // Memory holds far fewer tests than `u32::MAX`.
                 of_value.push(u32::try_from(at).unwrap_or(u32::MAX));
             }

@@ -39,6 +39,7 @@ fn asked(classes: &FoundClasses) -> RuleFacts<'_> {
         method: "GET",
         scheme: Scheme::Http,
         client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        listener: Some("[::]:8080"),
         upgrade: false,
         classes,
     }
@@ -289,4 +290,35 @@ fn key_fields_are_normalized() {
     assert_eq!(vary(&answer), ["accept-encoding", "x-ua-device", "accept-language", "x-currency"]);
     by_kind.unfold_vary(&mut answer);
     assert_eq!(vary(&answer), ["accept-encoding", "user-agent", "accept-language", "x-currency"]);
+}
+
+#[test]
+fn a_rule_may_be_for_a_listener() {
+    let only = |listeners: Vec<ListenerTest>| Condition { listeners, ..Condition::default() };
+    let not = Condition { not: Some(Box::new(only(vec![ListenerTest::Port(80)]))), ..only(vec![]) };
+    let unix = only(vec![ListenerTest::Address("unix:/s".to_owned())]);
+    let rules = Rules::new(
+        vec![
+            Rule { when: unix, ..rule("socket") },
+            Rule { when: only(vec![ListenerTest::Port(8080)]), ..rule("port") },
+            Rule { when: not, ..rule("other") },
+        ],
+        &Settings::default(),
+    );
+    let found = |listener: Option<&str>| {
+        let classes = FoundClasses::default();
+        let asked = RuleFacts { listener, ..asked(&classes) };
+        let found = rules.find(&asked, &HeaderMap::new());
+        let found = found.filter(|rule| !rule.is_for_the_rest());
+        found.map_or("none".to_owned(), |rule| {
+            assert!(rule.is_by_mark, "objects are those of the listener");
+            rule.name.clone()
+        })
+    };
+    assert_eq!(found(Some("unix:/s")), "socket");
+    assert_eq!(found(Some("[::]:8080")), "port");
+    assert_eq!(found(Some("127.0.0.1:8080")), "port");
+    assert_eq!(found(Some("127.0.0.1:80")), "none");
+    assert_eq!(found(Some("127.0.0.1:18080")), "other");
+    assert_eq!(found(None), "other");
 }

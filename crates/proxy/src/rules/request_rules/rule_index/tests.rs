@@ -73,7 +73,11 @@ impl Maker {
 
     fn test(&mut self) -> HeaderTest {
         let name = self.one_of(&["x-a", "x-b", "cookie"]).parse().unwrap();
-        let value = self.0.bool().then(|| self.pattern());
+        let value = match self.0.u8(..8) {
+            0 => Some(PathTest::parse("~^(a|b)", self.0.bool()).unwrap()),
+            1..4 => Some(PathTest::Pattern(self.pattern())),
+            _ => None,
+        };
         HeaderTest { name, value, negated: self.0.bool() }
     }
 
@@ -141,6 +145,7 @@ fn compiled_rules_match_like_tried_rules() {
                 method: maker.one_of(&["GET", "HEAD", "get", "head", "POST", "PUT"]),
                 scheme: Scheme::Http,
                 client: IpAddr::from([10, maker.0.u8(..), 0, 1]),
+                listener: None,
                 upgrade: maker.0.bool(),
             };
             let fields = maker.fields();
@@ -161,8 +166,8 @@ fn compiled_rules_match_like_tried_rules() {
 fn an_empty_list_has_no_rule() {
     let (scheme, client) = (Scheme::Http, IpAddr::from([127, 0, 0, 1]));
     let (host, path, method) = ("a", "/", "GET");
-    let (site, classes) = (None, &FoundClasses::default());
-    let asked = RuleFacts { site, host, path, method, scheme, client, upgrade: false, classes };
+    let (site, listener, upgrade, classes) = (None, None, false, &FoundClasses::default());
+    let asked = RuleFacts { site, host, path, method, scheme, client, listener, upgrade, classes };
     assert!(Rules::default().find(&asked, &HeaderMap::new()).is_none());
     assert!(Rules::new(Vec::new(), &Settings::default()).index.of_place(None, "a", "/").is_empty());
 }
