@@ -132,7 +132,7 @@ const ACTIONS: [&str; 11] = [
 ];
 
 /// Keys of a rule that say which requests it is for, without `not-`.
-const CONDITIONS: [&str; 12] = [
+const CONDITIONS: [&str; 14] = [
     "name",
     "any",
     "sites",
