@@ -271,8 +271,8 @@ impl RequestRule {
     }
 }
 
-/// Returns the names of cookies under a key, which would match none with `=`, or with the `excluded`
-/// characters.
+/// Returns the names of cookies under a key. With `=` or `excluded` characters they would match no
+/// cookie.
 fn cookie_names(
     key: &'static str,
     names: &[String],

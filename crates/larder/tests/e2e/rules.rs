@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::address::free;
 use testkit::client::{get, request};
 use testkit::io::eventually;
 use testkit::larder::{Larder, Setup, percent};
@@ -158,4 +159,23 @@ fn entries_for_responses_are_explained() {
     let answer = &said["answer"];
     assert_eq!((&answer["responses"], &answer["lifetime"]), (&json!([2]), &json!(9)), "{said}");
     assert_eq!(answer["lifetime_from"], "ttl of pages", "{said}");
+}
+
+#[test]
+fn rules_tell_listeners_apart() {
+    let (origin, second) = (Origin::start(), free());
+    let rules = format!(
+        "[[listener]]\naddress = \"{second}\"\n
+        [[rule]]\nlisteners = [\"{second}\"]\nthen = 'continue'\nclient-set = ['X-Second: yes']\n
+        [[rule]]\nnot-listeners = [\"{}\"]\nclient-set = ['X-First: yes']\n",
+        second.port()
+    );
+    let setup = Setup::reverse(&format!("http://{}", origin.address())).config(&rules);
+    let larder = setup.start();
+    for (address, name, other) in
+        [(second, "x-second", "x-first"), (larder.address(), "x-first", "x-second")]
+    {
+        let reply = get("/page").send(address);
+        assert_eq!((reply.header(name), reply.header(other)), ("yes", ""), "{:?}", reply.head);
+    }
 }

@@ -10,10 +10,12 @@ use crate::config::setting::Field;
 use crate::config::value::Kind;
 
 /// Keys whose effect the rules of the scripts cannot show, and the tests that do, below `crates`.
-const SHOWN_ELSEWHERE: [(&str, &str); 6] = [
+const SHOWN_ELSEWHERE: [(&str, &str); 8] = [
     ("body-timeout", "larder/tests/protocols/failures.rs"),
     ("connect-timeout", "larder/tests/protocols/failures.rs"),
+    ("listeners", "larder/tests/e2e/rules.rs"),
     ("log-percent", "larder/tests/e2e/process.rs"),
+    ("not-listeners", "larder/tests/e2e/rules.rs"),
     ("query-send", "larder/tests/e2e/neighbours.rs"),
     ("refuse-upgrades", "larder/tests/protocols/websocket.rs"),
     ("validate-neighbours", "larder/tests/e2e/neighbours.rs"),
