@@ -2,7 +2,8 @@
 //! crates below.
 
 pub mod cgroup;
-pub mod checks;
+mod checks;
+pub mod class;
 pub mod configuration;
 mod credentials;
 mod env_values;

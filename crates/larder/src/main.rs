@@ -6,6 +6,8 @@ mod caches;
 mod commands;
 mod config;
 mod convert;
+#[cfg(test)]
+mod cookbook;
 mod process;
 #[cfg(test)]
 mod simulated_scripts;

@@ -34,7 +34,7 @@ fn directory() -> PathBuf {
 
 /// Starts a proxy with this configuration as the program would. Returns its address and that of its
 /// admin interface.
-async fn larder(
+pub(crate) async fn larder(
     world: &simulation::World,
     host: &Host,
     port: u16,

@@ -17,6 +17,11 @@ impl<T> NetworkMap<T> {
     pub fn each(&self, ip: IpAddr, found: impl FnMut(&T)) {
         self.0.cover_values(&IpNet::from(ip)).for_each(found);
     }
+
+    /// Returns the longest network that contains `ip`, and its value.
+    pub fn longest(&self, ip: IpAddr) -> Option<(IpNet, &T)> {
+        self.0.get_lpm(&IpNet::from(ip))
+    }
 }
 
 impl<T> FromIterator<(IpNet, T)> for NetworkMap<T> {
@@ -82,6 +87,8 @@ mod tests {
             found.sort_unstable();
             expected.sort_unstable();
             assert_eq!(found, expected, "{ip}");
+            let longest = expected.iter().max_by_key(|number| networks[**number].prefix_len());
+            assert_eq!(map.longest(ip).map(|(_, number)| number), longest, "{ip}");
             let of_v4: Networks = vec![networks[0], networks[6]].into();
             assert_eq!(of_v4.contain(ip), expected.contains(&0) || expected.contains(&6), "{ip}");
         }

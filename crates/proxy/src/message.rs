@@ -11,6 +11,7 @@ pub mod password_hash;
 pub mod request_id;
 pub mod scheme;
 pub mod template;
+pub mod trace_context;
 
 #[cfg(test)]
 mod tests;

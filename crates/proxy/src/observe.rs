@@ -10,5 +10,6 @@ pub mod metrics;
 pub mod observer;
 pub mod outcome;
 pub(crate) mod recorder;
+pub mod site_slots;
 pub mod systemd;
 pub mod tls_facts;

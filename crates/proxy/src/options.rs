@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::message::forwarded::Forwarded;
 use crate::message::request_id::RequestIds;
+use crate::message::trace_context::Tracing;
 use compression::{Coding, Compress};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap};
@@ -57,6 +58,8 @@ pub struct Options {
     pub client_edits: Option<Arc<ClientEdits>>,
     /// The options of request ids.
     pub request_id: RequestIds,
+    /// What is done about traces.
+    pub tracing: Tracing,
     /// The options of purging.
     pub purging: Purging,
     /// The limits of tunnels: CONNECT and upgraded connections.
@@ -119,6 +122,7 @@ impl Options {
             rules: Rules::default(),
             client_edits: None,
             request_id: RequestIds::default(),
+            tracing: Tracing::default(),
             purging: Purging::default(),
             tunnels: TunnelLimits::default(),
             caches: 0,

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod aliases;
 pub mod basic_auth;
+pub mod classes;
 pub mod client_edits;
 pub mod error_page;
 pub mod limits;

@@ -89,6 +89,7 @@ pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;
 pub use shell::core_lock::LockFigures;
 pub use shell::create::{Entropy, FormatError, format_with_seed};
+pub use shell::operation_times::OperationFigures;
 pub use shell::placements::{PlacedKind, Placement, Placements};
 pub use shell::superblocks::{
     METADATA_EXTENT, OpenError, is_metadata_of_ours, judge_superblocks, superblock_extents,

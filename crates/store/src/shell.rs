@@ -9,6 +9,7 @@ pub(crate) mod core_lock;
 pub(crate) mod create;
 pub(crate) mod lookup;
 pub(crate) mod open;
+pub(crate) mod operation_times;
 pub(crate) mod piece_run;
 pub(crate) mod placements;
 pub(crate) mod reader;

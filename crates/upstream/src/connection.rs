@@ -1,6 +1,7 @@
 //! Upstream connections: HTTP/1.1 and HTTP/2, bodies, tunnels, and the connection pool.
 
 pub mod events;
+pub mod fetch_timer;
 pub mod http1;
 pub(crate) mod http2;
 pub mod origin_body;

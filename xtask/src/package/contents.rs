@@ -64,6 +64,8 @@ impl Contents {
             File::new("larder.service", 0o644, SERVICE),
             File::new("larder.toml", 0o644, self.configuration.as_str()),
             File::new("larder.logrotate", 0o644, LOGROTATE),
+            File::new("grafana/larder.json", 0o644, DASHBOARD),
+            File::new("prometheus/alerts.yaml", 0o644, ALERTS),
             File::new("README.md", 0o644, README),
             File::new("CHANGELOG.md", 0o644, CHANGELOG),
             File::new("LICENSE", 0o644, LICENSE),
@@ -95,6 +97,8 @@ impl Contents {
             ),
             File::new(CONFIGURATION, 0o644, self.configuration.as_str()),
             File::new(ROTATION, 0o644, LOGROTATE),
+            share("larder/grafana/larder.json", DASHBOARD),
+            share("larder/prometheus/alerts.yaml", ALERTS),
             share("doc/larder/README.md", README),
             share("bash-completion/completions/larder", &self.bash),
             share("fish/vendor_completions.d/larder.fish", &self.fish),
@@ -110,6 +114,8 @@ impl Contents {
 
 const SERVICE: &str = include_str!("../../../packaging/larder.service");
 const LOGROTATE: &str = include_str!("../../../packaging/larder.logrotate");
+const DASHBOARD: &str = include_str!("../../../packaging/grafana/larder.json");
+const ALERTS: &str = include_str!("../../../packaging/prometheus/alerts.yaml");
 const README: &str = include_str!("../../../README.md");
 pub const CHANGELOG: &str = include_str!("../../../CHANGELOG.md");
 pub const LICENSE: &str = include_str!("../../../LICENSE");

@@ -6,8 +6,12 @@ use std::process::{Command, Stdio};
 use crate::workspace;
 use crate::workspace::{is_installed, output};
 
-/// The values of one node, and of a fleet.
-const CASES: &[&[&str]] = &[&[], &["--set", "replicas=3,fleet.secret=larder-fleet"]];
+/// The values of one node, of a fleet, and of one with the dashboard.
+const CASES: &[&[&str]] = &[
+    &[],
+    &["--set", "replicas=3,fleet.secret=larder-fleet"],
+    &["--set", "monitoring.dashboard=true"],
+];
 
 /// Renders and validates the chart.
 ///

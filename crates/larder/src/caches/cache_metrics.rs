@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use device::{CacheFile, Feature};
+use device::{CacheFile, Feature, Operation};
 use proxy::observe::metrics::Samples;
 use store::policy::PolicyName;
-use store::{LockFigures, Stats, StoreShare};
+use store::{Counters, LockFigures, Stats, StoreShare};
 
 pub struct CacheMetrics {
     pub share: Arc<OnceLock<StoreShare>>,
@@ -40,6 +40,9 @@ impl proxy::observe::metrics::Source for CacheMetrics {
             lock(out, &cache, figures);
             memory(out, &path, stats);
             amplification(out, &cache, file, stats);
+        }
+        if let Some(share) = self.share.get() {
+            operation_times(out, &self.files, share);
         }
         for (path, file) in &self.unusable {
             let path = path.display().to_string();
@@ -84,6 +87,26 @@ fn device(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
     out.gauge("larder_device_operations_in_flight", help, cache, counts.in_flight);
 }
 
+/// Adds the histograms of the operations on each device.
+fn operation_times(out: &mut Samples, files: &[Arc<CacheFile>], share: &StoreShare) {
+    let operations =
+        [("read", Operation::Read), ("write", Operation::Write), ("flush", Operation::Flush)];
+    for (operation, kind) in operations {
+        for (file, figures) in files.iter().zip(share.operation_times(kind)) {
+            let path = file.path().display().to_string();
+            let (times, above) = figures.times();
+            out.histogram(
+                "larder_device_operation_seconds",
+                "Time that operations on the device took, by operation.",
+                &[("cache", path.as_str()), ("operation", operation)],
+                figures.sum().as_secs_f64(),
+                times.map(|(ns, count)| (ns as f64 / 1e9, count)),
+                above,
+            );
+        }
+    }
+}
+
 fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let counters = &stats.counters;
     for (kind, value) in [("memory", counters.memory_hits), ("disk", counters.disk_hits)] {
@@ -98,8 +121,6 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
     let help = "Reads for a lookup that found another key's record.";
     counter("larder_store_tag_collisions", help, counters.tag_collisions);
-    let help = "Records whose checksum, key or place was wrong; each was a miss.";
-    counter("larder_store_damaged_records", help, counters.damaged_records);
     counter("larder_store_device_errors", "Failed operations seen.", counters.device_errors);
     let help = "Times that a write took longer than `store.write-bound`.";
     counter("larder_store_write_stalls", help, counters.write_stalls);
@@ -111,31 +132,17 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_refusals", "Objects that the store refused.", counters.refusals);
     let help = "Fetches whose objects the admission policy rejected.";
     counter("larder_store_not_admitted", help, counters.not_admitted);
-    let help = "Objects removed, purged or superseded.";
-    counter("larder_store_removals", help, counters.removals);
     let help = "Purges by tag, host, prefix or pattern, or of everything.";
     counter("larder_store_purges", help, counters.purges);
     let help = "Purges of names or prefixes that no stored object had.";
     counter("larder_store_purges_unborne", help, counters.purges_unborne);
     let help = "Times that the oldest purges were merged into one of all objects of that age.";
     counter("larder_store_purges_merged", help, counters.purges_merged);
-    let help = "Requested objects that a purge had removed.";
-    counter("larder_store_purged_objects", help, counters.purged_objects);
     let help = "Objects refreshed without a write of their body.";
     counter("larder_store_refreshes", help, counters.refreshes);
     counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
-    let help = "Records evicted with their clusters.";
-    counter("larder_store_evicted_records", help, counters.evicted_records);
-    let help = "Records evicted because the cluster with their newer metadata was reused.";
-    counter("larder_store_evicted_by_metadata", help, counters.evicted_by_metadata);
     let help = "Clusters dropped because none of their objects was used recently.";
     counter("larder_store_one_timer_clusters", help, counters.one_timer_clusters);
-    let help = "Index entries displaced from full buckets.";
-    counter("larder_store_index_displaced", help, counters.index_displaced);
-    let help = "Records that did not reach the device because a write failed.";
-    counter("larder_store_lost_records", help, counters.lost_records);
-    let help = "Objects that left memory unwritten.";
-    counter("larder_store_dropped_unwritten", help, counters.dropped_unwritten);
     let help = "Clusters that were read whole into memory.";
     counter("larder_store_virtual_clusters", help, counters.virtual_clusters);
     let help = "Whole clusters that left memory without a write.";
@@ -149,7 +156,29 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Prefetched objects that were requested later.";
     counter("larder_store_prefetch_hits", help, counters.prefetch_hits);
     counter("larder_store_checkpoints", "Checkpoints written.", counters.checkpoints);
+    evictions(out, cache, counters);
     tables(out, cache, stats);
+}
+
+/// Adds the records that left the cache.
+fn evictions(out: &mut Samples, cache: &Labels<'_>, counters: &Counters) {
+    let evicted = counters.evicted_records.saturating_sub(counters.evicted_by_metadata);
+    for (reason, value) in [
+        ("capacity", evicted),
+        ("metadata", counters.evicted_by_metadata),
+        ("index-full", counters.index_displaced),
+        ("unwritten", counters.dropped_unwritten),
+        ("write-error", counters.lost_records),
+        ("damaged", counters.damaged_records),
+        ("incomplete", counters.incomplete_objects),
+        ("removed", counters.removals),
+        ("purged", counters.purged_objects),
+    ] {
+        let mut labels = cache.to_vec();
+        labels.push(("reason", reason));
+        let help = "Records that left the cache, by reason.";
+        out.counter("larder_store_evictions", help, &labels, value);
+    }
 }
 
 /// Adds the metrics of clusters, purges and the index.

@@ -117,10 +117,17 @@ fn in_lines(told: &Value) -> String {
     };
     let mut lines = vec![("request", text(&told["request"]))];
     lines.extend(rules(&told["rules"]));
+    for class in told["classes"].as_array().into_iter().flatten() {
+        let [name, value, by] = ["name", "value", "by"].map(|key| text(&class[key]));
+        lines.push(("class", format!("{name} = {value:?} ({by})")));
+    }
     lines.extend([
         ("origin", text(&told["origin"])),
         ("key", format!("{} of {}", text(&told["key"]["url"]), text(&told["key"]["front"]))),
     ]);
+    for part in told["key"]["parts"].as_array().into_iter().flatten() {
+        lines.push(("", text(part)));
+    }
     if let Some(fields) = told["key"]["fields"].as_object() {
         let fields = fields.iter().map(|(name, value)| match value {
             Value::Null => format!("without {name}"),

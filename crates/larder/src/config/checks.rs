@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::{HeaderName, header};
 use proxy::observe::access_log::Destination;
 use proxy::origin::path_prefix::PathPrefix;
+use proxy::rules::classes::Classes;
 use proxy::rules::purging::{PurgeSecret, Purging};
 use store::LayoutName;
 
@@ -67,7 +68,8 @@ impl Checker<'_> {
         self.sites();
         self.servers();
         self.server_and_file_settings();
-        self.rules();
+        let classes = self.classes();
+        self.rules(&classes);
         self.store();
         self.fleet();
         self.list
@@ -171,7 +173,8 @@ impl Checker<'_> {
 
     fn fleet(&mut self) {
         let fleet = &self.config.fleet;
-        let lines: Vec<Location> = self.file.classes.iter().map(|(_, at)| at.clone()).collect();
+        let lines: Vec<Location> =
+            self.file.fleet_classes.iter().map(|(_, at)| at.clone()).collect();
         for (table, key, text) in fleet.problems(&|key| self.given(key)) {
             match table.and_then(|table| lines.get(table)) {
                 Some(line) => {
@@ -340,7 +343,27 @@ impl Checker<'_> {
         }
     }
 
-    fn rules(&mut self) {
+    /// Returns the classes that can be used.
+    fn classes(&mut self) -> Classes {
+        let mut classes = Classes::default();
+        let mut lines: BTreeMap<&str, &Location> = BTreeMap::new();
+        for (class, line) in &self.file.classes {
+            let wrong = match lines.insert(&class.name, line) {
+                Some(first) => {
+                    let first = first.seen_from(line);
+                    Some(("name", format!("expected another name than that of {first}")))
+                }
+                None => class.add_to(&mut classes).err(),
+            };
+            if let Some((key, text)) = wrong {
+                let (place, key) = (Place::File(line.clone()), format!("class.{key}"));
+                self.list.push(Problem { place, key, text });
+            }
+        }
+        classes
+    }
+
+    fn rules(&mut self, classes: &Classes) {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
         let sites: BTreeSet<&str> = sites.chain(default).collect();
@@ -365,7 +388,7 @@ impl Checker<'_> {
                     Some(("then", text))
                 }
                 None => {
-                    let made = rule.to_proxy(at + 1, &semantics::Settings::default());
+                    let made = rule.to_proxy(at + 1, &semantics::Settings::default(), classes);
                     let wrong = || {
                         self.wrong_upstream(rule, &sites).or_else(|| self.wrong_credentials(rule))
                     };

@@ -14,6 +14,7 @@ use net::certificate_store::TlsOptions;
 use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
 use proxy::message::forwarded::Forwarded;
+use proxy::message::trace_context::Tracing;
 use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
@@ -26,6 +27,7 @@ use store::{FormatOptions, LayoutName};
 use upstream::message::pseudonym::Pseudonym;
 use upstream::settings::limits::UpstreamLimits;
 
+use crate::config::class::Class;
 use crate::config::fleet::FleetConfig;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener::{Certificate, Listener};
@@ -61,6 +63,7 @@ pub struct Config {
     pub access_log: Option<PathBuf>,
     pub log_format: Format,
     pub request_id: Option<HeaderName>,
+    pub tracing: Tracing,
     pub log_level: String,
     pub workers: Option<usize>,
     pub allow: Vec<IpNet>,
@@ -112,6 +115,7 @@ pub struct Config {
     pub fleet: FleetConfig,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
+    pub classes: Vec<Class>,
     pub rules: Vec<RequestRule>,
     pub listeners: Vec<Listener>,
     pub certificates: Vec<Certificate>,

@@ -4,6 +4,7 @@
 //! deserialised. This finds every problem in one pass, and reports each with its line, its key, the
 //! expected value and, for an unknown key, the nearest known one.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::config::rule_response::RESPONSES;
 use crate::config::rule_substitute;
 use crate::config::setting::Field;
 use crate::config::settings::{
-    ACCESS, CERTIFICATE, CONDITION, FLEET_CLASS, LISTENER, RESPONSE, RULE, SETTINGS, SITE,
+    ACCESS, CERTIFICATE, CLASS, CONDITION, FLEET_CLASS, LISTENER, RESPONSE, RULE, SETTINGS, SITE,
     SUBSTITUTE, find,
 };
 use crate::config::sources::Sources;
@@ -74,7 +75,7 @@ const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 const ANY: &str = "any";
 
 /// Lists of conditions, which match everything when they are empty.
-const CONDITIONS: [&str; 12] = [
+const CONDITIONS: [&str; 13] = [
     "sites",
     "hosts",
     "paths",
@@ -85,11 +86,13 @@ const CONDITIONS: [&str; 12] = [
     "clients",
     "query",
     "cookies",
+    "classes",
     "destinations",
     "ports",
 ];
 
-const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
+const REPEATED: [&str; 7] =
+    ["site", "access", "class", "rule", "listener", "certificate", "fleet.class"];
 
 /// Reads a file and those that it includes.
 #[derive(Default)]
@@ -266,6 +269,10 @@ impl Reader {
                     let rules = self.repeated(name, ACCESS, node);
                     self.layer.access.extend(rules.into_iter().map(|(rule, _)| rule));
                 }
+                "class" => {
+                    let classes = self.repeated(name, CLASS, node);
+                    self.layer.classes.extend(classes);
+                }
                 "rule" => self.rules(node),
                 "listener" => {
                     let listeners = self.repeated(name, LISTENER, node);
@@ -296,7 +303,7 @@ impl Reader {
     fn setting(&mut self, name: &str, at: Range<usize>, node: &Node<'_>) {
         if name == "fleet.class" {
             let classes = self.repeated(name, FLEET_CLASS, node);
-            self.layer.classes.extend(classes);
+            self.layer.fleet_classes.extend(classes);
             return;
         }
         let Some(setting) = find(name) else {
@@ -455,8 +462,13 @@ impl Reader {
     }
 
     /// Reads the elements of a list from a file: one in each line that is not empty and does not
-    /// begin with `#`. A relative path begins at the configuration file.
-    fn listed<T>(&mut self, path: &str, field: &Field<T>) -> Result<Vec<Value>, String> {
+    /// begin with `#`. A relative path begins at the configuration file. `value` is that of a class
+    /// for the lines that name none.
+    fn listed<T>(
+        &mut self,
+        (path, value): (&str, Option<&str>),
+        field: &Field<T>,
+    ) -> Result<Vec<Value>, String> {
         let directory = Path::new(&*self.file).parent().unwrap_or(Path::new(""));
         let path = directory.join(path);
         let at = path.display();
@@ -468,7 +480,11 @@ impl Reader {
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let mut all = Vec::new();
         for (number, line) in lines {
-            match field.kind.parse(line).map_err(|why| format!("{at}:{number}: {why}"))? {
+            let whole = match value.filter(|_| !line.contains("=>")) {
+                None => Cow::Borrowed(line),
+                Some(value) => Cow::Owned(format!("{line} => {value}")),
+            };
+            match field.kind.parse(&whole).map_err(|why| format!("{at}:{number}: {why}"))? {
                 Value::List(values) => all.extend(values),
                 value => all.push(value),
             }
@@ -484,8 +500,8 @@ impl Reader {
         let mut all = Vec::new();
         let before = self.problems.len();
         for node in nodes.iter() {
-            if let Some(path) = listed_file(key, node.get_ref()) {
-                match self.listed(path, field) {
+            if let Some(file) = listed_file(key, node.get_ref()) {
+                match self.listed(file, field) {
                     Ok(values) => all.extend(values),
                     Err(text) => self.complain(node.span(), key, text),
                 }
@@ -509,11 +525,16 @@ impl Reader {
     }
 }
 
-/// Returns the path of a file with elements of a list: `@` and a path, in tables of rules.
-fn listed_file<'a>(key: &str, value: &'a DeValue<'_>) -> Option<&'a str> {
+/// Returns the path of a file with elements of a list: `@` and a path, in tables of rules; and what
+/// follows `=>` in a class.
+fn listed_file<'a>(key: &str, value: &'a DeValue<'_>) -> Option<(&'a str, Option<&'a str>)> {
     let DeValue::String(text) = value else { return None };
-    let is_of_rules = key.starts_with("rule.") || key.starts_with("access.");
-    text.strip_prefix('@').filter(|_| is_of_rules)
+    let is_of_rules = ["rule.", "access.", "class."].iter().any(|table| key.starts_with(table));
+    let path = text.strip_prefix('@').filter(|_| is_of_rules)?;
+    Some(match path.rsplit_once("=>").filter(|_| key.starts_with("class.")) {
+        Some((path, value)) => (path.trim_end(), Some(value.trim())),
+        None => (path, None),
+    })
 }
 
 /// Reads a scalar value: that of the setting, or one element of its list. `is_expanded`: it had
@@ -584,6 +605,7 @@ fn tables_with(key: &str) -> Vec<&'static str> {
     let all = [
         ("site", has(SITE, key)),
         ("access", has(ACCESS, key)),
+        ("class", has(CLASS, key)),
         ("rule", has(RULE, key)),
         // Most of its keys a rule has as well.
         ("rule.responses", has(RESPONSE, key) && !has(RULE, key)),

@@ -149,8 +149,19 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // All conditions are named, so that a new one is not forgotten here.
     let RuleCondition { is, not, paths_ignore_case, share, any } = &first.when;
-    let Tests { sites, hosts, paths, urls, methods, headers, schemes, clients, query, cookies } =
-        is;
+    let Tests {
+        sites,
+        hosts,
+        paths,
+        urls,
+        methods,
+        headers,
+        schemes,
+        clients,
+        query,
+        cookies,
+        classes,
+    } = is;
     let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
@@ -172,6 +183,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         && within(schemes, &other.schemes, |one, other| one == other)
         && within(clients, &other.clients, network)
         && within(query, &other.query, |one, other| one == other)
+        && within(classes, &other.classes, |one, other| one == other)
         && within(cookies, &other.cookies, |one, other| one == other)
         && headers.iter().all(|test| other.headers.contains(test))
         && (share.is_none() || *share == second.when.share)

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use fleet::class::Class;
 use proxy::rules::access::Rule;
 
+use crate::config::class::Class;
 use crate::config::configuration::Site;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
@@ -80,6 +80,7 @@ pub struct FileLayer {
     pub listeners: Vec<(Listener, Location)>,
     pub certificates: Vec<(Certificate, Location)>,
     pub classes: Vec<(Class, Location)>,
+    pub fleet_classes: Vec<(fleet::class::Class, Location)>,
     pub sources: Sources,
 }
 

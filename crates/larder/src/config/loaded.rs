@@ -78,11 +78,12 @@ impl Loaded {
         let tables = Config {
             sites: layer.sites.iter().map(|(site, _)| site.clone()).collect(),
             access: layer.access.clone(),
+            classes: layer.classes.iter().map(|(class, _)| class.clone()).collect(),
             rules: layer.rules.iter().map(|(rule, _)| rule.clone()).collect(),
             listeners: layer.listeners.iter().map(|(listener, _)| listener.clone()).collect(),
             certificates: layer.certificates.iter().map(|(c, _)| c.clone()).collect(),
             fleet: FleetConfig {
-                classes: layer.classes.iter().map(|(class, _)| class.clone()).collect(),
+                classes: layer.fleet_classes.iter().map(|(class, _)| class.clone()).collect(),
                 ..FleetConfig::default()
             },
             ..Config::default()
@@ -124,6 +125,7 @@ impl Loaded {
         changes.sites = SiteChanges::of(&old.sites, &new.sites);
         changes.note("site", replace(&mut old.sites, &new.sites));
         changes.note("access", replace(&mut old.access, &new.access));
+        changes.note("class", replace(&mut old.classes, &new.classes));
         changes.note("rule", replace(&mut old.rules, &new.rules));
         changes.note("certificate", replace(&mut old.certificates, &new.certificates));
         changes.note("listener", replace(&mut old.listeners, &new.listeners));
@@ -137,6 +139,7 @@ impl Loaded {
     pub fn adopt_lists(&mut self, new: Loaded) {
         self.sources = new.sources;
         self.config.access = new.config.access;
+        self.config.classes = new.config.classes;
         self.config.rules = new.config.rules;
     }
 }

@@ -9,6 +9,8 @@ use http::HeaderName;
 use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
 use proxy::rules::basic_auth::CREDENTIALS;
+use proxy::rules::classes;
+use proxy::rules::classes::{Class, Classes};
 use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
 use proxy::rules::request_rules::{AnswerEdits, LocationRewrite, QuerySend, SettingsLayer};
@@ -42,6 +44,7 @@ pub struct RequestRule {
     pub query_send: QuerySend,
     pub key_headers: Vec<String>,
     pub key_cookies: Vec<String>,
+    pub key_classes: Vec<String>,
     pub cookie_keep: Vec<String>,
     pub cookie_remove: Vec<String>,
     pub key_device: bool,
@@ -92,10 +95,15 @@ impl RequestRule {
 
     /// Returns the rule as the proxy uses it. `number` counts from 1; `base` applies where the rule
     /// has no value.
-    pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
+    pub fn to_proxy(
+        &self,
+        number: usize,
+        base: &Settings,
+        classes: &Classes,
+    ) -> Result<request_rules::Rule, Wrong> {
         let name = self.called(number);
         let settings = self.settings(base)?;
-        let when = self.when.to_proxy()?;
+        let when = self.when.to_proxy(classes)?;
         let own = self.own.clone();
         Ok(request_rules::Rule {
             paths: when.paths.clone(),
@@ -115,6 +123,8 @@ impl RequestRule {
             key_headers: parse_all("key-headers", &self.key_headers)?,
             request: self.request_edits()?,
             key_cookies: self.key_cookies.clone(),
+            key_classes: self.key_classes(classes)?,
+            classes: named("classes", self.class_names().iter(), classes)?,
             cookies: CookieFilter {
                 keep: kept(&self.cookie_keep),
                 remove: patterns(&self.cookie_remove),
@@ -205,6 +215,19 @@ impl RequestRule {
         self.location_rewrite.iter().map(parse).collect()
     }
 
+    /// Returns the classes of the key: those that `key-classes` names, and those that decide what
+    /// the origin is asked or what is stored. One that the rest of the key determines is left out.
+    fn key_classes(&self, classes: &Classes) -> Result<Vec<Arc<Class>>, Wrong> {
+        let mut all = named("key-classes", self.key_classes.iter(), classes)?;
+        for class in named("request-set", self.origin_class_names().iter(), classes)? {
+            if !all.iter().any(|known| known.name() == class.name()) {
+                all.push(class);
+            }
+        }
+        all.retain(|class| class.looks_past_key());
+        Ok(all)
+    }
+
     fn languages(&self) -> Result<Vec<String>, Wrong> {
         let is_tag = |tag: &String| {
             !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -236,6 +259,19 @@ impl RequestRule {
         }
         Ok(settings)
     }
+}
+
+/// Returns the classes of these names. `key` is where they are used.
+fn named<'n>(
+    key: &'static str,
+    names: impl Iterator<Item = &'n String>,
+    classes: &Classes,
+) -> Result<Vec<Arc<Class>>, Wrong> {
+    let found = |name: &String| {
+        let class = classes.named(name).cloned();
+        class.ok_or_else(|| (key, classes::unknown(name)))
+    };
+    names.map(found).collect()
 }
 
 fn patterns(texts: &[String]) -> Vec<Pattern> {

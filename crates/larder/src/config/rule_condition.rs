@@ -4,6 +4,7 @@
 use http::Method;
 use ipnet::IpNet;
 use proxy::message::scheme::Scheme;
+use proxy::rules::classes::Classes;
 use proxy::rules::request_rules::{Condition, HeaderTest, PathTest};
 
 /// A problem of a rule: the key, and a sentence.
@@ -23,6 +24,7 @@ pub struct Tests {
     pub clients: Vec<IpNet>,
     pub query: Vec<String>,
     pub cookies: Vec<String>,
+    pub classes: Vec<String>,
 }
 
 /// The condition of a rule, or one of its alternatives.
@@ -38,18 +40,20 @@ pub struct RuleCondition {
 
 impl RuleCondition {
     /// Returns the condition as the proxy uses it.
-    pub fn to_proxy(&self) -> Result<Condition, Wrong> {
+    pub fn to_proxy(&self, classes: &Classes) -> Result<Condition, Wrong> {
         let not = match self.not == Tests::default() {
             true => None,
-            false => Some(Box::new(self.not.to_proxy(&NOT_KEYS, self.paths_ignore_case)?)),
+            false => {
+                Some(Box::new(self.not.to_proxy(&NOT_KEYS, self.paths_ignore_case, classes)?))
+            }
         };
         let share = self.share.as_ref().map(|text| text.parse());
-        let any = self.any.iter().map(|one| one.to_proxy().map_err(of_alternative));
+        let any = self.any.iter().map(|one| one.to_proxy(classes).map_err(of_alternative));
         Ok(Condition {
             share: share.transpose().map_err(|why| ("share", why))?,
             not,
             any: any.collect::<Result<_, _>>()?,
-            ..self.is.to_proxy(&KEYS, self.paths_ignore_case)?
+            ..self.is.to_proxy(&KEYS, self.paths_ignore_case, classes)?
         })
     }
 
@@ -58,6 +62,14 @@ impl RuleCondition {
         let Tests { sites, hosts, paths, urls, clients, query, cookies, .. } = &self.is;
         let counts = [sites.len(), hosts.len(), paths.len(), urls.len(), clients.len()];
         counts.into_iter().chain([query.len(), cookies.len()]).any(|count| count > 1_000)
+    }
+
+    /// Returns the names of the classes that the condition looks at.
+    pub fn class_names(&self) -> impl Iterator<Item = &str> {
+        let mut all: Vec<&str> = self.any.iter().flat_map(RuleCondition::class_names).collect();
+        let own = self.is.classes.iter().chain(&self.not.classes);
+        all.extend(own.filter_map(|text| text.split('=').next()).map(str::trim));
+        all.into_iter()
     }
 
     /// Returns every text list of sites, for the check that the sites exist.
@@ -81,6 +93,7 @@ struct Keys {
     headers: &'static str,
     query: &'static str,
     cookies: &'static str,
+    classes: &'static str,
 }
 
 const KEYS: Keys = Keys {
@@ -91,6 +104,7 @@ const KEYS: Keys = Keys {
     headers: "headers",
     query: "query",
     cookies: "cookies",
+    classes: "classes",
 };
 
 const NOT_KEYS: Keys = Keys {
@@ -101,10 +115,16 @@ const NOT_KEYS: Keys = Keys {
     headers: "not-headers",
     query: "not-query",
     cookies: "not-cookies",
+    classes: "not-classes",
 };
 
 impl Tests {
-    fn to_proxy(&self, keys: &Keys, ignores_case: bool) -> Result<Condition, Wrong> {
+    fn to_proxy(
+        &self,
+        keys: &Keys,
+        ignores_case: bool,
+        classes: &Classes,
+    ) -> Result<Condition, Wrong> {
         let paths = |key, texts: &[String]| {
             let parse = |text: &String| PathTest::parse(text, ignores_case);
             texts.iter().map(parse).collect::<Result<_, _>>().map_err(|why| (key, why))
@@ -124,6 +144,8 @@ impl Tests {
             clients: self.clients.clone().into(),
             query: parse_all(keys.query, &self.query)?,
             cookies: parse_all(keys.cookies, &self.cookies)?,
+            classes: (self.classes.iter().map(|text| classes.test(text)).collect::<Result<_, _>>())
+                .map_err(|why| (keys.classes, why))?,
             ..Condition::default()
         })
     }

@@ -5,6 +5,7 @@
 //! `docs/reference/configuration.md` all read these tables, so they cannot disagree.
 
 mod caching;
+mod classes;
 mod client;
 mod common;
 mod compression;
@@ -19,6 +20,7 @@ mod storing;
 mod tables;
 mod upstream;
 
+pub use classes::CLASS;
 pub use common::Setting;
 pub use fleet::CLASS as FLEET_CLASS;
 pub use listeners::{CERTIFICATE, LISTENER};
@@ -73,6 +75,11 @@ pub fn write_all(writer: &mut impl Writer) {
     writer.table("access", "One access rule; the first that matches decides.");
     ACCESS.iter().for_each(|field| writer.key(field.key, field));
     writer.table(
+        "class",
+        "A table from values of a request to words, for rules (docs/guide/rules.md).",
+    );
+    CLASS.iter().for_each(|field| writer.key(field.key, field));
+    writer.table(
         "rule",
         "Settings for some requests; the first rule that matches decides, unless it continues \
          (docs/guide/rules.md).",
@@ -106,5 +113,7 @@ pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
+#[cfg(test)]
+mod rule_keys;
 #[cfg(test)]
 mod tests;

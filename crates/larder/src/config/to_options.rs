@@ -74,6 +74,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         forwarded,
         client_edits: client_edits(config)?,
         request_id: request_ids(config),
+        tracing: config.tracing,
         purging: purging(config)?,
         caches: config.cache.len(),
         ..Options::new(front, Arc::new(access))
@@ -192,16 +193,18 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Ve
 /// Returns the request rules. The error is a sentence.
 pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     let for_all = client_edits(config)?;
+    let classes = config.classes_to_proxy()?;
     let numbered = config.rules.iter().enumerate();
     let rules = numbered.map(|(at, rule)| {
-        let rule = rule.to_proxy(at + 1, base);
+        let rule = rule.to_proxy(at + 1, base, &classes);
         let mut rule = rule.map_err(|(key, why)| format!("rule.{key}: {why}"))?;
         if let (Some(for_all), Some(own)) = (&for_all, &rule.client) {
             rule.client = Some(Arc::new(for_all.then(own)));
         }
         Ok::<_, String>(rule)
     });
-    Ok(Rules::new(rules.collect::<Result<_, _>>()?, base))
+    let rules = rules.collect::<Result<_, _>>()?;
+    Ok(Rules::new(rules, base).with_classes(classes))
 }
 
 /// Returns the edits of responses to all clients, if there are any.

@@ -98,12 +98,17 @@ fn is_determined(
     is_keyed: &impl Fn(&HeaderName) -> bool,
 ) -> bool {
     match variable {
-        Variable::ClientIp | Variable::ClientPort | Variable::TlsVersion | Variable::RequestId => {
-            false
-        }
+        Variable::ClientIp
+        | Variable::ClientPort
+        | Variable::TlsVersion
+        | Variable::RequestId
+        | Variable::TraceId
+        | Variable::SpanId => false,
         Variable::Cookie(name) => rule.key_cookies.contains(name),
         Variable::Header(name) => is_keyed(name),
-        Variable::Query | Variable::Uri => rule.query_keep == ["*"] && rule.query_drop.is_empty(),
+        Variable::Query | Variable::Uri | Variable::Parameter(_) => {
+            rule.query_keep == ["*"] && rule.query_drop.is_empty()
+        }
         _ => true,
     }
 }

@@ -68,6 +68,8 @@ impl Config {
         }
         warnings.extend(self.sites.iter().filter_map(Site::host_warning));
         warnings.extend(self.idle_rules());
+        warnings.extend(self.idle_classes());
+        warnings.extend(self.loose_classes());
         warnings.extend(self.unkeyed_edits());
         warnings.extend(self.fleet.warnings());
         if !self.certificates.is_empty() && !self.speaks_tls() {

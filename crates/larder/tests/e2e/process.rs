@@ -107,6 +107,19 @@ fn metrics_are_in_the_format_of_prometheus() {
 }
 
 #[test]
+fn a_rule_keeps_requests_out_of_the_access_log() {
+    let setup = Setup::forward().config("[[rule]]\npaths = ['/quiet']\nlog-percent = 0\n");
+    let path = setup.path("access.log");
+    let setup = setup.flag("access-log", &path.display().to_string());
+    let (origin, larder) = (Origin::start(), setup.start());
+    larder.get(&origin.url("/quiet"));
+    larder.get(&origin.url("/loud"));
+    larder.stop();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!((text.lines().count(), text.contains("/loud")), (1, true), "{text}");
+}
+
+#[test]
 fn the_access_log_names_the_outcome_in_each_format() {
     for (format, hit) in [("combined", "HIT_RAM"), ("json", "HIT_RAM"), ("squid", "TCP_MEM_HIT")] {
         let setup = Setup::forward();

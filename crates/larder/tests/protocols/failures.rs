@@ -12,7 +12,7 @@ use rustls::{ServerConnection, StreamOwned};
 use testkit::authority::{Authority, server_of_file};
 use testkit::client::{Reply, get, request};
 use testkit::larder::{Larder, Setup};
-use testkit::listener::{read_head, serve_each};
+use testkit::listener::{black_hole, read_head, serve_each};
 use testkit::origin::Origin;
 
 /// Starts a server that responds to every head with these bytes, and then waits or closes.
@@ -41,12 +41,14 @@ fn says(larder: &Larder, line: &str) {
     assert!(larder.says(line), "not said: {line}\n{}", larder.said());
 }
 
-const TIMES: &str = "[upstream]\nconnect-timeout = '500ms'\nhead-timeout = '500ms'\n\
+const TIMES: &str = "[upstream]\nhead-timeout = '500ms'\n[[rule]]\nconnect-timeout = '500ms'\n\
     body-timeout = '500ms'\n";
 
 #[test]
 fn each_phase_is_a_line_and_none_of_it_is_shown() {
     let unreachable = testkit::address::free();
+    let full = testkit::address::free();
+    let _hole = black_hole(full);
     let deaf = serve_each(|mut stream| {
         read_head(&mut stream);
         // Closed with the body unread, the connection is reset.
@@ -63,6 +65,7 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
     for (upstream, method, phase, causes, status) in [
         ("http://nowhere.invalid:81".to_owned(), "GET", "resolving its name", "", 502),
         (ready(unreachable), "GET", "connecting", "connection refused", 502),
+        (ready(full), "GET", "connecting", "", 504),
         (ready(deaf), "POST", "sending the request", "", 502),
         (ready(hung_up), "GET", "waiting for the response head", closed, 502),
         (ready(hangs), "GET", "waiting for the response head", "no response within 0.5 s", 504),

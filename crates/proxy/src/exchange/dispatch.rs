@@ -184,9 +184,14 @@ fn understand(
     }
     let is_logged = services.observer.log_format().is_some_and(|format| format.has_request_id());
     let id = options.request_id.id(is_logged, address, &head.fields, &options.forwarded);
-    let tls = client.link.tls.as_ref();
-    let from =
-        Requester { client: client.address, forwarded: &options.forwarded, tls, id: id.as_ref() };
+    let trace = options.tracing.context(&head.fields);
+    let from = Requester {
+        client: client.address,
+        forwarded: &options.forwarded,
+        tls: client.link.tls.as_ref(),
+        id: id.as_ref(),
+        trace: trace.as_deref(),
+    };
     let mut transaction = Transaction::open(services, client, &head, scheme, from);
     if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
@@ -217,7 +222,7 @@ fn understand(
     let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
     let upgrade = upgrade.map(Rc::new);
     let mut context = RequestContext::new(services, client, options, head, prepared, upgrade);
-    context.id = id;
+    (context.id, context.trace) = (id, trace);
     transaction.note_request(&context);
     Ok(ParsedRequest { context, transaction, body, purge })
 }

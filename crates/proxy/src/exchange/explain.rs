@@ -51,15 +51,16 @@ use crate::origin::site::{Front, Site};
 use crate::origin::target::Target;
 use crate::peers::node::Node;
 use crate::request::context::fleet_host;
-use crate::request::prepare::{Prepared, prepare, with_values};
+use crate::request::prepare::{Prepared, described_classes, prepare, with_values};
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
 use crate::rules::basic_auth::CREDENTIALS;
+use crate::rules::classes::ClassValues;
 use crate::rules::limits::{Limit, LimitKey};
-use crate::rules::request_rules::{Reply, Rule, Settled};
+use crate::rules::request_rules::{DECIDED_BY, Reply, Rule, Settled};
 use crate::services::Services;
 
 /// A request to explain.
@@ -166,6 +167,7 @@ struct ExplainedRequest<'a> {
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
+    classes: &'a ClassValues,
     /// Client that requests the explanation.
     client: SocketAddr,
     now: Time,
@@ -188,15 +190,20 @@ pub(crate) async fn explain(
         forwarded: &options.forwarded,
         tls: None,
         id: None,
+        trace: None,
     };
+    let described = described_classes(options, &head, scheme, here).map_err(|why| why.text)?;
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
-    let Prepared { target, rule, identity, negotiated } = prepared;
+    let Prepared { target, rule, classes, identity, negotiated } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
-    let values = RequestValues::new(from, head, &target, rule.as_deref());
+    let with_classes = rule.as_deref().map(|rule| (rule, &classes));
+    let values = RequestValues::new(from, head, &target, with_classes);
     let rule = rule.as_ref().map(|rule| with_values(rule, &values));
     let facts = target.site.facts(head, identity, &options.semantics);
     let (now, age_limit) = (services.clock.time(), services.age_limit());
-    let case = ExplainedRequest { options, head, target, facts, rule, client, now, age_limit };
+    let classes = &classes;
+    let case =
+        ExplainedRequest { options, head, target, facts, rule, classes, client, now, age_limit };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let (site, key) = (case.target.site.name(), case.target.site.key(&name));
@@ -217,8 +224,12 @@ pub(crate) async fn explain(
             .to_string(),
         "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
+        "classes": described.iter().map(|(name, value, by)| {
+            json!({ "name": name, "value": value, "by": by })
+        }).collect::<Vec<_>>(),
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
+            "parts": case.key_parts(&url, &name),
         },
         "sent": case.sent(&url, &name, &values),
         "past_the_cache": past,
@@ -309,6 +320,34 @@ impl ExplainedRequest<'_> {
         let parts = parts.iter().filter(|rule| !rule.is_for_the_rest());
         let told = parts.map(|rule| json!({ "name": rule.name, "states": rule.states }));
         told.collect()
+    }
+
+    /// Lists the parts of the key that differ from the `url` of the request, or that the rule adds,
+    /// each with the reason.
+    fn key_parts(&self, url: &Url, name: &Url) -> Vec<String> {
+        let mut parts = Vec::new();
+        let (host, named) = (self.target.place().0, self.target.host);
+        if !host.eq_ignore_ascii_case(named) {
+            parts.push(format!("host {host}, of which {named} is an alias (key-host)"));
+        }
+        if name.path_and_query() != url.path_and_query() {
+            let query = name.path_and_query().split_once('?').map_or("none", |(_, query)| query);
+            parts.push(format!("query {query} (query-keep, query-drop, query-sort)"));
+        }
+        let Some(rule) = &self.rule else { return parts };
+        for (field, key) in rule.key_fields() {
+            if field == DECIDED_BY {
+                parts.push(format!("which rules decide ({key})"));
+                continue;
+            }
+            let value = vary::normalised(&self.head.fields, &field);
+            let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
+            parts.push(match value {
+                Some(value) => format!("{field}: {value} ({key})"),
+                None => format!("without {field} ({key})"),
+            });
+        }
+        parts
     }
 
     /// Returns the site whose origin would serve the request.
@@ -521,10 +560,16 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester { client, forwarded: &options.forwarded, tls: None, id: None };
+                let from = Requester {
+                    client,
+                    forwarded: &options.forwarded,
+                    tls: None,
+                    id: None,
+                    trace: None,
+                };
                 let rule = self.rule.as_ref();
-                let values =
-                    RequestValues::new(from, self.head, &self.target, self.rule.as_deref());
+                let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
+                let values = RequestValues::new(from, self.head, &self.target, with_classes);
                 upstream_request.apply_rule(rule, &values, &self.target, options);
                 upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
                 upstream_request.interim = None;

@@ -49,6 +49,7 @@ use crate::response::pass_through::relay;
 use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields;
 use crate::response::transaction::Transaction;
+use crate::rules::classes::ClassValues;
 use crate::rules::request_rules;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
@@ -78,8 +79,13 @@ pub(crate) async fn answer(
         question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
     let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
     let client = asking_client.as_ref().unwrap_or(client);
-    let from =
-        Requester { client: client.address, forwarded: &options.forwarded, tls: None, id: None };
+    let from = Requester {
+        client: client.address,
+        forwarded: &options.forwarded,
+        tls: None,
+        id: None,
+        trace: None,
+    };
     let transaction = Transaction::open(services, client, &head, scheme, from);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
@@ -111,8 +117,13 @@ async fn control(
 ) -> Response<ResponseBody> {
     let scheme = crate::message::scheme::Scheme::Http;
     let options = services.options();
-    let from =
-        Requester { client: client.address, forwarded: &options.forwarded, tls: None, id: None };
+    let from = Requester {
+        client: client.address,
+        forwarded: &options.forwarded,
+        tls: None,
+        id: None,
+        trace: None,
+    };
     let transaction = Transaction::open(services, client, head, scheme, from);
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet.");
@@ -206,7 +217,11 @@ impl ParsedQuestion<'_> {
                 return Ok(refuse(transaction, StatusCode::CONFLICT, "No such rule here."));
             }
         };
-        let identity = self.prepare(&mut head, rule.as_deref());
+        let classes = question.classes.as_deref().map(ClassValues::read);
+        let Some(classes) = classes.unwrap_or_else(|| Some(ClassValues::default())) else {
+            return Ok(refuse(transaction, StatusCode::BAD_REQUEST, "Its classes are not valid."));
+        };
+        let identity = self.prepare(&mut head, rule.as_deref(), &classes);
         let (target, host) = match target::target(&head, &self.options.front, question.scheme) {
             Ok(target) => TargetPlace::of(&target, &head),
             Err(refused) => return Ok(refuse(transaction, refused.status, refused.text)),
@@ -215,7 +230,7 @@ impl ParsedQuestion<'_> {
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
         let negotiated = Negotiated::default();
-        let prepared = Prepared { target, rule, identity, negotiated };
+        let prepared = Prepared { target, rule, classes, identity, negotiated };
         let options = self.options.clone();
         let context = RequestContext::new(services, client, options, head, prepared, None);
         let context = context.with_question(question);
@@ -284,14 +299,19 @@ impl ParsedQuestion<'_> {
     /// Marks a request with its rule if the rule is part of the key; the asking node has already
     /// applied the rule. Returns the identity of that node's client, for which fields set by the
     /// rule do not count.
-    fn prepare(&self, head: &mut RequestHead, rule: Option<&Rule>) -> Identity {
+    fn prepare(
+        &self,
+        head: &mut RequestHead,
+        rule: Option<&Rule>,
+        classes: &ClassValues,
+    ) -> Identity {
         request_rules::distrust(&mut head.fields);
         let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
         let identity = Identity::of(&head.fields, settings);
         match rule {
             None => identity,
             Some(rule) => {
-                rule.mark(&mut head.fields);
+                rule.mark(&mut head.fields, classes);
                 identity.without(|name| rule.sets(name))
             }
         }

@@ -176,9 +176,10 @@ impl NeighbourValidation {
         let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
-        let from = Requester { client, forwarded: &options.forwarded, tls: None, id: None };
+        let from =
+            Requester { client, forwarded: &options.forwarded, tls: None, id: None, trace: None };
         let prepared = prepare(&mut head, options, scheme, from).ok()?;
-        let Prepared { target, rule, identity, .. } = prepared;
+        let Prepared { target, rule, classes, identity, .. } = prepared;
         let (head, target) = (&head, target.target(&head, &options.front));
         // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {
@@ -208,7 +209,8 @@ impl NeighbourValidation {
         let mut upstream_request =
             UpstreamRequest::new(&of.services, client, options, head, &Target { site, ..target });
         upstream_request.interim = None;
-        let values = RequestValues::new(from, head, &target, rule.as_deref());
+        let with_classes = rule.as_deref().map(|rule| (rule, &classes));
+        let values = RequestValues::new(from, head, &target, with_classes);
         upstream_request.apply_rule(rule.as_ref(), &values, &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));

@@ -4,6 +4,7 @@
 //! Values come from clients and origin servers. A value in a field cannot begin another field or
 //! end the head: control characters become spaces (`Template::field_value`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Write as _;
 
@@ -51,6 +52,8 @@ pub enum Variable {
     /// Path and query.
     Uri,
     RequestId,
+    TraceId,
+    SpanId,
     Site,
     Rule,
     TlsVersion,
@@ -58,6 +61,10 @@ pub enum Variable {
     Header(HeaderName),
     /// Cookie of the request.
     Cookie(String),
+    /// First parameter of the query with this name, decoded.
+    Parameter(String),
+    /// Value of the operator's class of this name.
+    Class(String),
     /// Part of the path that the `*` of this number, from 1, in the rule's pattern stands for.
     Capture(usize),
     Status,
@@ -79,7 +86,7 @@ pub enum Variable {
 }
 
 /// Variables without an argument: the name, and when the value is known.
-const PLAIN: [(&str, Variable, Stage); 21] = [
+const PLAIN: [(&str, Variable, Stage); 23] = [
     ("client_ip", Variable::ClientIp, Stage::Request),
     ("client_port", Variable::ClientPort, Stage::Request),
     ("scheme", Variable::Scheme, Stage::Request),
@@ -89,6 +96,8 @@ const PLAIN: [(&str, Variable, Stage); 21] = [
     ("query", Variable::Query, Stage::Request),
     ("uri", Variable::Uri, Stage::Request),
     ("request_id", Variable::RequestId, Stage::Request),
+    ("trace_id", Variable::TraceId, Stage::Request),
+    ("span_id", Variable::SpanId, Stage::Request),
     ("site", Variable::Site, Stage::Request),
     ("rule", Variable::Rule, Stage::Request),
     ("tls_version", Variable::TlsVersion, Stage::Request),
@@ -104,7 +113,7 @@ const PLAIN: [(&str, Variable, Stage); 21] = [
 ];
 
 /// Variables with an argument, as messages name them. All are known with the request.
-const WITH_ARGUMENT: &str = "{header.NAME}, {cookie.NAME}, {capture.N}";
+const WITH_ARGUMENT: &str = "{header.NAME}, {cookie.NAME}, {query.NAME}, {class.NAME}, {capture.N}";
 
 /// Source of the values of variables.
 pub(crate) trait Values {
@@ -172,9 +181,13 @@ impl Template {
         &self.pieces
     }
 
-    /// Returns the text as the value of a field, with spaces for control characters (RFC 9110,
-    /// 5.5) and at most [`FIELD_VALUE_MAX`] bytes. Returns `None` if nothing is left.
-    pub(crate) fn field_value(&self, values: &impl Values) -> Option<HeaderValue> {
+    /// Returns whether the text is this variable and nothing else.
+    pub(crate) fn is_only(&self, variable: &Variable) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Variable(only)] if only == variable)
+    }
+
+    /// Returns the bytes of the text, at most [`FIELD_VALUE_MAX`].
+    pub(crate) fn text(&self, values: &impl Values) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &self.pieces {
             match piece {
@@ -186,6 +199,13 @@ impl Template {
                 break;
             }
         }
+        out
+    }
+
+    /// Returns the text as the value of a field, with spaces for control characters (RFC 9110,
+    /// 5.5) and at most [`FIELD_VALUE_MAX`] bytes. Returns `None` if nothing is left.
+    pub(crate) fn field_value(&self, values: &impl Values) -> Option<HeaderValue> {
+        let mut out = self.text(values);
         for byte in out.iter_mut().filter(|byte| byte.is_ascii_control()) {
             *byte = b' ';
         }
@@ -209,6 +229,9 @@ impl Variable {
         let argument = name.split_once('.').and_then(|(kind, argument)| match kind {
             "header" => argument.parse().ok().map(Variable::Header),
             "cookie" if is_token(argument) => Some(Variable::Cookie(argument.to_owned())),
+            "query" if !argument.is_empty() => Some(Variable::Parameter(argument.to_owned())),
+            // Classes are known only where a rule is.
+            "class" if stage < Stage::End => Some(Variable::Class(argument.to_owned())),
             "capture" => argument.parse().ok().filter(|n| *n > 0).map(Variable::Capture),
             _ => None,
         });
@@ -224,6 +247,8 @@ impl fmt::Display for Variable {
         match self {
             Variable::Header(name) => write!(f, "{{header.{name}}}"),
             Variable::Cookie(name) => write!(f, "{{cookie.{name}}}"),
+            Variable::Parameter(name) => write!(f, "{{query.{name}}}"),
+            Variable::Class(name) => write!(f, "{{class.{name}}}"),
             Variable::Capture(number) => write!(f, "{{capture.{number}}}"),
             plain => {
                 let named = PLAIN.iter().find(|(_, known, _)| known == plain);
@@ -236,6 +261,12 @@ impl fmt::Display for Variable {
 /// Returns whether a text can be the name of a cookie.
 fn is_token(text: &str) -> bool {
     text.parse::<HeaderName>().is_ok()
+}
+
+/// Returns the decoded value of the first parameter of a query with this name; empty without one.
+pub(crate) fn parameter<'q>(query: &'q str, name: &str) -> Cow<'q, str> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(known, _)| known == name).map_or(Cow::Borrowed(""), |(_, value)| value)
 }
 
 /// List of the variables that are known at a stage.

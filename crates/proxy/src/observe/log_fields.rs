@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::message::template::{Template, Values, Variable};
+use crate::message::trace_context::TraceContext;
 use crate::observe::access_log::Format;
 
 /// Request texts for the access log. The URL has no user information.
@@ -18,6 +19,8 @@ pub struct LogFields {
     user_agent: Option<Range<usize>>,
     content_type: Option<Range<usize>>,
     request_id: Option<Range<usize>>,
+    trace_id: Option<Range<usize>>,
+    span_id: Option<Range<usize>>,
     site: Option<Range<usize>>,
     rule: Option<Range<usize>>,
     /// Values of the variables in the log's own format, in its order.
@@ -70,6 +73,12 @@ impl LogFields {
     /// Sets the id of the request.
     pub fn set_request_id(&mut self, id: Option<&[u8]>) {
         self.request_id = id.map(|id| self.push(id));
+    }
+
+    /// Sets the trace and the span of the request.
+    pub(crate) fn set_trace(&mut self, context: Option<&TraceContext>) {
+        self.trace_id = context.map(|context| self.push(context.trace_id()));
+        self.span_id = context.map(|context| self.push(context.span_id()));
     }
 
     /// Sets the site and the rule of the request.
@@ -130,6 +139,11 @@ impl LogFields {
     /// Returns the id of the request.
     pub fn request_id(&self) -> Option<&[u8]> {
         self.request_id.clone().map(|place| &self.values[place])
+    }
+
+    /// Returns the ids of the trace and of the span of the request.
+    pub fn trace(&self) -> [Option<&[u8]>; 2] {
+        [&self.trace_id, &self.span_id].map(|id| Some(&self.values[id.clone()?]))
     }
 
     /// Returns the site of the request.

@@ -11,16 +11,22 @@
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use net::clock::TokioClock;
+use upstream::connection::events::FetchPoint;
 
 use crate::observe::event::Event;
-use crate::observe::outcome::{Error, Invalid, Outcome};
+use crate::observe::metrics::latency::Latency;
+use crate::observe::metrics::site_counters::SiteCounters;
+use crate::observe::outcome::{Invalid, Outcome};
+use crate::observe::site_slots::{SiteSlot, SiteSlots};
 
+mod latency;
 mod process;
 mod sample;
+mod site_counters;
 
 pub use sample::{Format, Samples};
 
@@ -37,30 +43,6 @@ impl<F: Fn(&mut Samples) + Send + Sync> Source for F {
     }
 }
 
-/// Upper bounds of the latency histogram buckets, in microseconds.
-const BOUNDS: [u64; 20] = [
-    50,
-    100,
-    250,
-    500,
-    1_000,
-    2_500,
-    5_000,
-    10_000,
-    25_000,
-    50_000,
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    30_000_000,
-    60_000_000,
-    300_000_000,
-];
-
 /// Status classes: none sent (or out of range), then 1xx to 5xx.
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
@@ -70,27 +52,28 @@ const NAMES: usize = name_index(Outcome::Invalid(Invalid::Syntax)) + 1;
 /// Counters of one thread, aligned so that no two threads write to the same cache line.
 #[repr(align(128))]
 struct Shard {
-    requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
-    body_bytes: [AtomicU64; NAMES],
+    sites: [OnceLock<Box<SiteCounters>>; SiteSlot::COUNT],
     /// Requests from other nodes, and the body bytes sent to them.
     questions: [AtomicU64; NAMES],
     question_bytes: AtomicU64,
-    /// Buckets by outcome name: those of [`BOUNDS`], and one for longer durations.
-    latency: [[AtomicU64; BOUNDS.len() + 1]; NAMES],
-    latency_sum_us: [AtomicU64; NAMES],
+    /// Durations of requests by outcome name.
+    latency: [Latency; NAMES],
     events: [AtomicU64; Event::COUNT],
     malformed: [AtomicU64; CLASSES.len()],
 }
 
 impl Shard {
+    /// Returns the counters of a site, which exist from its first request on.
+    fn site(&self, site: SiteSlot) -> &SiteCounters {
+        self.sites[site.index()].get_or_init(Box::default)
+    }
+
     fn new() -> Shard {
         Shard {
-            requests: [const { [const { AtomicU64::new(0) }; CLASSES.len()] }; Outcome::COUNT],
-            body_bytes: [const { AtomicU64::new(0) }; NAMES],
+            sites: [const { OnceLock::new() }; SiteSlot::COUNT],
             questions: [const { AtomicU64::new(0) }; NAMES],
             question_bytes: AtomicU64::new(0),
-            latency: [const { [const { AtomicU64::new(0) }; BOUNDS.len() + 1] }; NAMES],
-            latency_sum_us: [const { AtomicU64::new(0) }; NAMES],
+            latency: [const { Latency::new() }; NAMES],
             events: [const { AtomicU64::new(0) }; Event::COUNT],
             malformed: [const { AtomicU64::new(0) }; CLASSES.len()],
         }
@@ -101,6 +84,8 @@ impl Shard {
 pub struct Metrics {
     shards: Box<[Shard]>,
     sources: Mutex<Vec<Box<dyn Source>>>,
+    /// Returns the sites that are counted by name.
+    sites: Mutex<Option<Box<dyn Fn() -> SiteSlots + Send + Sync>>>,
     clock: TokioClock,
 }
 
@@ -111,6 +96,7 @@ impl Metrics {
         Metrics {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
             sources: Mutex::default(),
+            sites: Mutex::default(),
             clock,
         }
     }
@@ -120,24 +106,43 @@ impl Metrics {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
+    /// Sets the sites that are counted by name, asked for at each scrape.
+    pub(crate) fn set_sites(&self, sites: Box<dyn Fn() -> SiteSlots + Send + Sync>) {
+        *self.sites.lock().unwrap_or_else(PoisonError::into_inner) = Some(sites);
+    }
+
     /// Drops all sources and the resources they keep open.
     pub fn forget_sources(&self) {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Counts a request that ended: its status (0: none was sent), the body bytes sent, and the
-    /// time from its first byte to the last byte of the response.
-    pub fn request(&self, outcome: Outcome, status: u16, body_bytes: u64, duration: Duration) {
+    /// Counts a request that ended: its site, its status (0: none was sent), the body bytes sent,
+    /// and the time from its first byte to the last byte of the response.
+    pub fn request(
+        &self,
+        site: SiteSlot,
+        outcome: Outcome,
+        status: u16,
+        body_bytes: u64,
+        duration: Duration,
+    ) {
         let shard = self.shard();
-        let name = name_index(outcome);
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        add(&shard.requests[outcome.index()][class(status)], 1);
-        add(&shard.body_bytes[name], body_bytes);
+        let counters = shard.site(site);
+        add(&counters.requests[outcome.index()][class(status)], 1);
+        add(&counters.body_bytes[name_index(outcome)], body_bytes);
         // A tunnel's duration is its time in use, not a latency.
         if outcome != Outcome::Tunnel {
-            let bucket = BOUNDS.partition_point(|&bound| bound < micros);
-            add(&shard.latency[name][bucket], 1);
-            add(&shard.latency_sum_us[name], micros);
+            shard.latency[name_index(outcome)].add(duration);
+        }
+    }
+
+    /// Counts the time from the begin of a request to an origin to a point of its response.
+    pub fn fetched(&self, site: SiteSlot, until: FetchPoint, time: Duration) {
+        let counters = self.shard().site(site);
+        match until {
+            FetchPoint::Head => counters.fetch_heads.add(time),
+            FetchPoint::End => counters.fetches.add(time),
         }
     }
 
@@ -166,6 +171,7 @@ impl Metrics {
     /// Returns all current figures.
     pub fn samples(&self) -> Samples {
         let mut out = Samples::default();
+        self.malformed_requests(&mut out);
         self.requests(&mut out);
         self.questions(&mut out);
         self.connections(&mut out);
@@ -190,55 +196,13 @@ impl Metrics {
         self.sum(|shard| &shard.events[event as usize])
     }
 
-    fn requests(&self, out: &mut Samples) {
-        for outcome in Outcome::all() {
-            for (class, class_name) in CLASSES.iter().enumerate() {
-                let n = self.sum(|shard| &shard.requests[outcome.index()][class]);
-                // Common series exist from the start, so that their first increase is visible.
-                let usual = outcome.reason().is_none() && *class_name == "2xx";
-                if n == 0 && !usual {
-                    continue;
-                }
-                out.counter(
-                    "larder_requests",
-                    "Requests that ended, by outcome, its reason and the status sent.",
-                    &[
-                        ("outcome", outcome.name()),
-                        ("reason", outcome.reason().unwrap_or("")),
-                        ("status", class_name),
-                    ],
-                    n,
-                );
-            }
-        }
+    fn malformed_requests(&self, out: &mut Samples) {
         for (class, class_name) in [(0, CLASSES[0]), (4, CLASSES[4]), (5, CLASSES[5])] {
             out.counter(
                 "larder_requests_malformed",
                 "Requests that could not be read, by the status sent.",
                 &[("status", class_name)],
                 self.sum(|shard| &shard.malformed[class]),
-            );
-        }
-        for (name, text) in names() {
-            let labels = [("outcome", text)];
-            out.counter(
-                "larder_response_body_bytes",
-                "Body bytes sent to clients, by outcome.",
-                &labels,
-                self.sum(|shard| &shard.body_bytes[name]),
-            );
-        }
-        for (name, text) in names().filter(|(_, text)| *text != Outcome::Tunnel.name()) {
-            let count = |bucket| self.sum(|shard| &shard.latency[name][bucket]);
-            let counts = (0..=BOUNDS.len()).map(count).collect::<Vec<_>>();
-            let sum = self.sum(|shard| &shard.latency_sum_us[name]);
-            out.histogram(
-                "larder_request_duration_seconds",
-                "Time from the head of a request to the end of its response, by outcome.",
-                &[("outcome", text)],
-                sum as f64 / 1e6,
-                BOUNDS.iter().map(|&us| us as f64 / 1e6).zip(counts.iter().copied()),
-                counts[BOUNDS.len()],
             );
         }
     }
@@ -396,32 +360,6 @@ impl Metrics {
         out.counter("larder_upstream_retries", help, &[], self.total(Event::UpstreamRetried));
         let help = "Upstream connections closed because bytes followed the end of a response.";
         out.counter("larder_upstream_overruns", help, &[], self.total(Event::UpstreamOverrun));
-        let upstream = [
-            Error::Dns,
-            Error::DnsTimeout,
-            Error::Connect,
-            Error::ConnectRefused,
-            Error::ConnectTimeout,
-            Error::Tls,
-            Error::TlsAlert,
-            Error::Certificate,
-            Error::NoUpstream,
-            Error::UpstreamBusy,
-            Error::Upstream,
-            Error::UpstreamTimeout,
-            Error::BadAnswer,
-        ];
-        for error in upstream {
-            let outcome = Outcome::Error(error).index();
-            let n = self
-                .shards
-                .iter()
-                .flat_map(|shard| &shard.requests[outcome])
-                .map(|n| n.load(Ordering::Relaxed))
-                .sum::<u64>();
-            let help = "Requests that failed because of their upstream, by reason.";
-            out.counter("larder_upstream_errors", help, &[("reason", error.name())], n);
-        }
     }
 
     fn sum(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {

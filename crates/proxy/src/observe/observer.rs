@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
+use upstream::connection::events::FetchPoint;
 
 use crate::observe::access_log::Format;
 use crate::observe::event::Event;
 use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
+use crate::observe::site_slots::SiteSlot;
 use crate::observe::tls_facts::TlsFacts;
 
 /// Receiver of request reports, such as metrics or the access log.
@@ -29,6 +31,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Reports that an event happened `n` times, or that `n` bytes were transferred.
     fn count(&self, _event: Event, _n: u64) {}
+
+    /// Reports the time from the begin of a request to an origin to this point of its response.
+    fn fetched(&self, _site: SiteSlot, _until: FetchPoint, _time: Duration) {}
 
     /// Reports that a request head was refused before there was a request. The status is `None` if
     /// the connection ended without a response.
@@ -55,6 +60,8 @@ pub struct RequestRecord<'a> {
     pub tls: Option<&'a TlsFacts>,
     /// The status that was sent.
     pub status: StatusCode,
+    /// The site of the request.
+    pub site: SiteSlot,
     /// The outcome.
     pub outcome: Outcome,
     /// Body bytes handed to the connection.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::{StatusCode, Version};
 use net::clock::TokioClock;
+use upstream::connection::events::FetchPoint;
 
 use crate::observe::access_log::{Format, Hierarchy, Record};
 use crate::observe::event::Event;
@@ -15,6 +16,7 @@ use crate::observe::log_slot::{LogFigures, LogSlot};
 use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
+use crate::observe::site_slots::SiteSlot;
 
 /// Observer that updates the metrics and, if configured, writes the access log.
 pub struct Recorder {
@@ -50,7 +52,7 @@ impl Observer for Recorder {
             self.metrics.question(done.outcome, done.body_bytes);
             return;
         }
-        self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
+        self.metrics.request(done.site, done.outcome, status, done.body_bytes, done.duration);
         let Some(texts) = done.texts else { return };
         // A refused request counts as sent nowhere, even if a connection to the upstream had begun.
         let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
@@ -90,6 +92,10 @@ impl Observer for Recorder {
     fn connection(&self, opened: bool) {
         let event = if opened { Event::ConnectionOpened } else { Event::ConnectionClosed };
         self.metrics.count(event, 1);
+    }
+
+    fn fetched(&self, site: SiteSlot, until: FetchPoint, time: Duration) {
+        self.metrics.fetched(site, until, time);
     }
 
     fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
@@ -155,6 +161,7 @@ mod tests {
                 version: Version::HTTP_11,
                 tls: None,
                 status: StatusCode::OK,
+                site: SiteSlot::NONE,
                 outcome: Outcome::Miss,
                 body_bytes: 1000,
                 complete: true,

@@ -1,11 +1,13 @@
 //! Counts events on origin connections.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use upstream::connection::events::{Event, Events};
+use upstream::connection::events::{Event, Events, FetchPoint};
 
 use crate::observe::event;
 use crate::observe::observer::Observer;
+use crate::observe::site_slots::SiteSlot;
 
 /// Passes events to the observer, which counts them.
 pub(crate) struct Observed(pub Arc<dyn Observer>);
@@ -19,5 +21,9 @@ impl Events for Observed {
             Event::Overrun => event::Event::UpstreamOverrun,
         };
         self.0.count(event, 1);
+    }
+
+    fn fetched(&self, label: u8, until: FetchPoint, time: Duration) {
+        self.0.fetched(SiteSlot::of_label(label), until, time);
     }
 }

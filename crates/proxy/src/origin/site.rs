@@ -23,6 +23,7 @@ use upstream::settings::limits::UpstreamLimits;
 
 use crate::object::key::{key_prefix, primary_key};
 use crate::observe::front_kind::FrontKind;
+use crate::observe::site_slots::{SiteSlot, SiteSlots};
 use crate::origin::path_prefix::PathPrefix;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
@@ -41,6 +42,8 @@ pub struct Front {
     for_all: Vec<usize>,
     /// True if some sites serve only some paths.
     by_path: bool,
+    /// The slots of the sites in the counters.
+    slots: SiteSlots,
 }
 
 impl Default for Front {
@@ -55,6 +58,7 @@ impl Front {
     pub fn forward() -> Front {
         let site = Site {
             number: 0,
+            slot: SiteSlot::NONE,
             name: None,
             key_prefix: key_prefix(None),
             hosts: Vec::new(),
@@ -84,12 +88,28 @@ impl Front {
         let by_host = claimed.iter().map(|(host, at)| (host.as_str(), at.clone())).collect();
         let for_all = (0..sites.len()).filter(|at| sites[*at].hosts.is_empty()).collect();
         let by_path = sites.iter().any(|site| !site.paths.is_empty());
-        Front { kind, sites, hidden: Vec::new(), by_host, for_all, by_path }
+        let (hidden, slots) = (Vec::new(), SiteSlots::default());
+        let mut front = Front { kind, sites, hidden, by_host, for_all, by_path, slots };
+        front.assign_slots();
+        front
+    }
+
+    fn assign_slots(&mut self) {
+        for site in self.sites.iter_mut().chain(&mut self.hidden) {
+            site.slot = self.slots.slot(site.name.as_deref());
+        }
+    }
+
+    /// Returns the slots of the sites in the counters.
+    pub(crate) fn slots(&self) -> &SiteSlots {
+        &self.slots
     }
 
     /// Adds sites that no request leads to, whose origins rules name.
     pub fn with_hidden(self, hidden: Vec<Site>) -> Front {
-        Front { hidden, ..self }
+        let mut front = Front { hidden, ..self };
+        front.assign_slots();
+        front
     }
 
     /// Returns the site of this name, even a hidden one.
@@ -191,8 +211,10 @@ impl Front {
         self.sites.iter().filter_map(of).collect()
     }
 
-    /// Takes over the state of the servers of sites that existed before.
+    /// Takes over the state of the servers of sites that existed before, and the slots of sites.
     pub(crate) fn adopt(&mut self, before: &Front) {
+        self.slots = before.slots.clone();
+        self.assign_slots();
         let before: HashMap<&Option<String>, &Site> =
             before.sites.iter().chain(&before.hidden).map(|site| (&site.name, site)).collect();
         for site in self.sites.iter_mut().chain(&mut self.hidden) {
@@ -246,6 +268,8 @@ impl From<Group> for Source {
 pub struct Site {
     /// The index of this site in its front.
     number: usize,
+    /// Its slot in the counters.
+    slot: SiteSlot,
     /// Unique among the sites; `None` for the single site of a forward proxy.
     name: Option<String>,
     key_prefix: String,
@@ -268,6 +292,7 @@ impl Site {
         let vouched = || Settings { origin_vouches: true, ..Settings::default() };
         Site {
             number: 0,
+            slot: SiteSlot::NONE,
             name: Some(name.to_owned()),
             key_prefix: key_prefix(Some(name)),
             hosts: Vec::new(),
@@ -303,6 +328,11 @@ impl Site {
     /// Returns the site's index in its front.
     pub(crate) fn number(&self) -> usize {
         self.number
+    }
+
+    /// Returns the site's slot in the counters.
+    pub(crate) fn slot(&self) -> SiteSlot {
+        self.slot
     }
 
     /// Returns the site's name; `None` for the single site of a forward proxy.
@@ -478,6 +508,23 @@ mod tests {
         assert_eq!(one.key(&url), primary_key("forward", &url));
         assert_eq!((one.name(), front.groups().count()), (None, 0));
         assert_eq!(front.to_string(), "forward proxy");
+    }
+
+    #[test]
+    fn sites_keep_their_slots_when_others_come_and_go() {
+        let [a, b, c] = ["a", "b", "c"].map(|name| site(name, &[], &[81]));
+        let slots = |front: &Front| {
+            let all = front.sites.iter().chain(&front.hidden);
+            all.map(|site| (site.name().unwrap().to_owned(), site.slot().index())).collect()
+        };
+        let named = |all: &[(&str, usize)]| -> Vec<(String, usize)> {
+            all.iter().map(|(name, slot)| ((*name).to_owned(), *slot)).collect()
+        };
+        let first = Front::reverse(vec![a, b.clone()]);
+        let mut second = Front::reverse(vec![c]).with_hidden(vec![b]);
+        second.adopt(&first);
+        let of: Vec<_> = slots(&second);
+        assert_eq!(of, named(&[("c", 3), ("b", 2)]));
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(crate) struct Question {
     pub client: SocketAddr,
     /// The name of the operator's rule for it, which the asking node has applied to the request.
     pub rule: Option<String>,
+    /// The classes that the rule uses, written by `ClassValues::word`.
+    pub classes: Option<String>,
 }
 
 /// A field that is not of a protocol that this node understands.
@@ -82,6 +84,7 @@ impl Question {
             scheme: about.scheme,
             client: about.client,
             rule: about.rule.clone(),
+            classes: about.classes.clone(),
         }
     }
 
@@ -101,6 +104,9 @@ impl Question {
         match &self.rule {
             None => text.word("*"),
             Some(name) => text.word(&utf8_percent_encode(name, PLAIN).to_string()),
+        }
+        if let Some(classes) = &self.classes {
+            text.word(classes);
         }
         // All of it is visible ASCII and spaces.
         HeaderValue::try_from(text.0).unwrap_or(HeaderValue::from_static(""))
@@ -127,6 +133,7 @@ impl Question {
         let mut word = || std::str::from_utf8(words.next()?).ok();
         let (from, hops, reach, copy) = (word()?, word()?, word()?, word()?);
         let (key, scheme, client, rule) = (word()?, word()?, word()?, word()?);
+        let classes = word().map(str::to_owned);
         if word().is_some() {
             return None;
         }
@@ -148,6 +155,7 @@ impl Question {
             scheme: Scheme::named(scheme)?,
             client: client.parse().ok()?,
             rule,
+            classes,
         })
     }
 }
@@ -216,6 +224,7 @@ pub(crate) struct About {
     pub authority: HeaderValue,
     pub client: SocketAddr,
     pub rule: Option<String>,
+    pub classes: Option<String>,
 }
 
 /// How a node got the document that it sends.
@@ -267,6 +276,7 @@ mod tests {
             scheme: Scheme::Https,
             client: "[2001:db8::1]:5".parse().unwrap(),
             rule: rule.map(str::to_owned),
+            classes: rule.map(|_| "plan=pro;x=%20".to_owned()),
         }
     }
 

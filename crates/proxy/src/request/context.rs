@@ -25,6 +25,7 @@ use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
+use crate::message::trace_context::TraceContext;
 use crate::object::key::locality_at;
 use crate::object::resident::KEY_MAX;
 use crate::object::store::Store;
@@ -40,6 +41,7 @@ use crate::request::request_values::{RequestValues, Requester, ResponseValues};
 use crate::request::target::{TargetPlace, is_encoded};
 use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
+use crate::rules::classes::ClassValues;
 use crate::rules::client_edits::{ClientEdits, FilledEdits};
 use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
@@ -65,12 +67,16 @@ pub(crate) struct RequestContext {
     pub begun_before: Arrival,
     now: Cell<Time>,
     pub rule: Option<Arc<Rule>>,
+    /// The classes that the rule uses.
+    pub classes: ClassValues,
     /// The protocol upgrade that the request asks for.
     pub upgrade: Option<Rc<Upgrade>>,
     /// The permits of the request, until its response takes them.
     pub held: Cell<Option<Box<Held>>>,
     /// Id of the request, if a setting needs it.
     pub id: Option<HeaderValue>,
+    /// Span of the request, if it is traced.
+    pub trace: Option<Box<TraceContext>>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
     /// The coding in which the client gets responses that are compressed here.
@@ -87,7 +93,7 @@ impl RequestContext {
         prepared: Prepared,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
-        let Prepared { target, rule, identity, mut negotiated } = prepared;
+        let Prepared { target, rule, classes, identity, mut negotiated } = prepared;
         let (arrived, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
         // Later requests on an authenticated connection carry no credentials, but the origin still
@@ -111,9 +117,11 @@ impl RequestContext {
             begun_before,
             now,
             rule,
+            classes,
             upgrade,
             held,
             id: None,
+            trace: None,
             question: None,
             negotiated,
         }
@@ -172,6 +180,7 @@ impl RequestContext {
             authority: HeaderValue::try_from(target.authority()).ok()?,
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.id.clone()),
+            classes: self.classes.word(),
             uri: self.uri_before_rewrites(),
         };
         let hot_owners = match &self.question {
@@ -427,6 +436,9 @@ impl RequestContext {
         if let (Some(name), Some(id)) = (&self.options.request_id.field, &self.id) {
             upstream_request.set_id(name, id);
         }
+        if self.question.is_none() {
+            self.options.tracing.set(self.trace.as_deref(), &mut upstream_request.headers);
+        }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
         upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts);
@@ -447,8 +459,10 @@ impl RequestContext {
     pub fn values(&self) -> RequestValues<'_> {
         let tls = self.client.link.tls.as_ref();
         let forwarded = &self.options.forwarded;
-        let from = Requester { client: self.client.address, forwarded, tls, id: self.id.as_ref() };
-        RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
+        let (client, id, trace) = (self.client.address, self.id.as_ref(), self.trace.as_deref());
+        let from = Requester { client, forwarded, tls, id, trace };
+        let rule = self.rule.as_deref().map(|rule| (rule, &self.classes));
+        RequestValues::new(from, &self.head, &self.target(), rule)
     }
 
     /// Returns the edits of responses for the client; `None` if there are none, or if another node

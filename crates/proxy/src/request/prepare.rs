@@ -18,6 +18,7 @@ use crate::origin::target::Target;
 use crate::request::negotiated::Negotiated;
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::target::{Refused, TargetPlace, target};
+use crate::rules::classes::{ClassValues, FoundClasses};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{AnswerEdits, Rule, RuleFacts};
 
@@ -25,6 +26,8 @@ use crate::rules::request_rules::{AnswerEdits, Rule, RuleFacts};
 pub(crate) struct Prepared {
     pub target: TargetPlace,
     pub rule: Option<Arc<Rule>>,
+    /// The classes that the rule uses, by the client's own fields.
+    pub classes: ClassValues,
     /// The client's identity by its own fields, without those that the rule removes or sets to a
     /// value without variables.
     pub identity: Identity,
@@ -48,10 +51,12 @@ pub(crate) fn prepare(
     request_rules::distrust(&mut head.fields);
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
-    let rule = rule_for(options, head, &found, from.client.ip());
+    let known = FoundClasses::default();
+    let (rule, classes) = rule_for(options, head, (&found, &known), from.client.ip());
     let with_variables = rule.as_deref().filter(|rule| rule.request.has_variables());
     let filled = with_variables.map(|rule| {
-        rule.request.variable_fields(&RequestValues::new(from, head, &found, Some(rule)))
+        let with_classes = Some((rule, &classes));
+        rule.request.variable_fields(&RequestValues::new(from, head, &found, with_classes))
     });
     let (place, host) = TargetPlace::of(&found, head);
     TargetPlace::note_host(host, head);
@@ -65,7 +70,7 @@ pub(crate) fn prepare(
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
     let identity = Identity::of(&head.fields, settings);
     if let Some(rule) = &rule {
-        rule.prepare(&mut head.fields);
+        rule.prepare(&mut head.fields, &classes);
     }
     if let Some(voucher) = place.site(&options.front).voucher() {
         voucher.tidy(&mut head.fields);
@@ -75,7 +80,7 @@ pub(crate) fn prepare(
         // Texts can be found only without a coding.
         head.fields.set_line(&header::ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
     }
-    Ok(Prepared { target: place, rule, identity, negotiated })
+    Ok(Prepared { target: place, rule, classes, identity, negotiated })
 }
 
 /// Returns the rule with the values of the variables in its edits of the origin's response.
@@ -98,32 +103,67 @@ pub(crate) fn with_values(rule: &Arc<Rule>, values: &RequestValues<'_>) -> Arc<R
     Arc::new(Rule { answer, responses, locations, substitution, ..Rule::clone(rule) })
 }
 
-/// Finds the operator's rule for a request.
+/// Finds the operator's rule for a request, and looks up the classes that it uses. `known` is where
+/// classes are noted.
 fn rule_for(
     options: &Options,
     head: &RequestHead,
-    target: &Target<'_>,
+    (target, known): (&Target<'_>, &FoundClasses),
     client: IpAddr,
-) -> Option<Arc<Rule>> {
+) -> (Option<Arc<Rule>>, ClassValues) {
     let rules = &options.rules;
     if rules.is_empty() {
-        return None;
+        return (None, ClassValues::default());
     }
-    let upgrade = rules.look_at_upgrades() && asks_upgrade(head);
     let client = match rules.look_at_clients() {
         true => options.forwarded.client(client, &head.fields),
         false => client,
     };
-    let find = |host: &str, path: &str| {
+    let found = with_facts(options, head, (target, known), client, |asked| {
+        let rule = rules.find(asked, &head.fields)?;
+        let classes = ClassValues::of(&rule.classes, asked, &head.fields);
+        Some((rule, classes))
+    });
+    let (rule, classes) = found.flatten().unzip();
+    (rule, classes.unwrap_or_default())
+}
+
+/// Describes the classes of a request ([`Classes::described`]).
+///
+/// [`Classes::described`]: crate::rules::classes::Classes::described
+pub(crate) fn described_classes(
+    options: &Options,
+    head: &RequestHead,
+    scheme: Scheme,
+    client: IpAddr,
+) -> Result<Vec<(String, String, String)>, Refused> {
+    let target = target(head, &options.front, scheme)?;
+    let client = options.forwarded.client(client, &head.fields);
+    let known = FoundClasses::default();
+    let described = with_facts(options, head, (&target, &known), client, |asked| {
+        options.rules.classes.described(asked, &head.fields)
+    });
+    Ok(described.unwrap_or_default())
+}
+
+/// Calls `take` with the facts by which a rule is chosen; `None` if the target makes no valid URL.
+fn with_facts<T>(
+    options: &Options,
+    head: &RequestHead,
+    (target, classes): (&Target<'_>, &FoundClasses),
+    client: IpAddr,
+    take: impl FnOnce(&RuleFacts<'_>) -> T,
+) -> Option<T> {
+    let upgrade = options.rules.look_at_upgrades() && asks_upgrade(head);
+    let facts = |host: &str, path: &str| {
         let (site, method, scheme) = (target.site.name(), head.method.as_str(), target.scheme);
-        let asked = RuleFacts { site, host, path, method, scheme, client, upgrade };
-        rules.find(&asked, &head.fields)
+        take(&RuleFacts { site, host, path, method, scheme, client, upgrade, classes })
     };
     match target.normal_place() {
-        Some((host, path)) => find(host, path),
+        Some((host, path)) => Some(facts(host, path)),
         None => {
             let url = target.url(&options.upstream)?;
-            find(request_rules::host(&url), url.path_and_query())
+            Some(facts(request_rules::host(&url), url.path_and_query()))
         }
     }
 }

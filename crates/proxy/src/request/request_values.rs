@@ -9,10 +9,12 @@ use semantics::{Fields as _, value};
 
 use crate::message::forwarded::Forwarded;
 use crate::message::scheme::Scheme;
-use crate::message::template::{Values, Variable, write_shown};
+use crate::message::template::{Values, Variable, parameter, write_shown};
+use crate::message::trace_context::TraceContext;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 use crate::origin::target::Target;
+use crate::rules::classes::ClassValues;
 use crate::rules::request_rules::Rule;
 
 /// Origin of a request: its client, and its id.
@@ -24,6 +26,8 @@ pub(crate) struct Requester<'a> {
     pub tls: Option<&'a TlsFacts>,
     /// `None` if no setting needs it.
     pub id: Option<&'a HeaderValue>,
+    /// `None` if the request belongs to no trace, or traces are forwarded unchanged.
+    pub trace: Option<&'a TraceContext>,
 }
 
 /// Values of a request, and of its response if that is known.
@@ -35,6 +39,8 @@ pub(crate) struct RequestValues<'a> {
     pub host: &'a str,
     pub site: Option<&'a str>,
     pub rule: Option<&'a Rule>,
+    /// The classes that the rule uses.
+    pub classes: Option<&'a ClassValues>,
     /// Path and query in the form of the key, if values are to have that.
     pub normal: Option<&'a str>,
     pub response: Option<ResponseValues>,
@@ -55,7 +61,7 @@ impl<'a> RequestValues<'a> {
         from: Requester<'a>,
         head: &'a RequestHead,
         target: &Target<'a>,
-        rule: Option<&'a Rule>,
+        rule: Option<(&'a Rule, &'a ClassValues)>,
     ) -> RequestValues<'a> {
         RequestValues {
             from,
@@ -63,7 +69,8 @@ impl<'a> RequestValues<'a> {
             scheme: target.scheme.name(),
             host: target.place().0,
             site: target.site.name(),
-            rule,
+            rule: rule.map(|(rule, _)| rule),
+            classes: rule.map(|(_, classes)| classes),
             normal: None,
             response: None,
         }
@@ -84,8 +91,8 @@ impl<'a> RequestValues<'a> {
             _ => authority,
         };
         let scheme = head.target.scheme().unwrap_or(scheme.name());
-        let (site, rule, response) = (None, None, None);
-        RequestValues { from, head, scheme, host, site, rule, normal: None, response }
+        let (site, rule, classes, response) = (None, None, None, None);
+        RequestValues { from, head, scheme, host, site, rule, classes, normal: None, response }
     }
 
     fn cookie(&self, name: &str) -> Option<&'a [u8]> {
@@ -126,10 +133,13 @@ impl<'a> RequestValues<'a> {
             Variable::Query => self.query(),
             Variable::Uri => self.uri(),
             Variable::RequestId => return self.from.id.map(HeaderValue::as_bytes),
+            Variable::TraceId => return self.from.trace.map(TraceContext::trace_id),
+            Variable::SpanId => return self.from.trace.map(TraceContext::span_id),
             Variable::Site => self.site?,
             Variable::Rule => self.rule_name()?,
             Variable::TlsVersion => self.from.tls?.version,
             Variable::Cookie(name) => return self.cookie(name),
+            Variable::Class(name) => self.classes?.get(name),
             Variable::Capture(number) => self.rule?.capture(self.path(), *number)?,
             _ => return None,
         };
@@ -155,6 +165,9 @@ impl Values for RequestValues<'_> {
                     out.extend_from_slice(comma);
                     out.extend_from_slice(line);
                 }
+            }
+            (Variable::Parameter(name), _) => {
+                out.extend_from_slice(parameter(self.query(), name).as_bytes());
             }
             (Variable::Status, Some(response)) => write_shown(response.status.as_u16(), out),
             (Variable::Outcome, Some(response)) => {
@@ -187,12 +200,19 @@ mod tests {
         };
         let pages = Rule::new("pages".to_owned(), semantics::Settings::default());
         let values = RequestValues {
-            from: Requester { client, forwarded: &Forwarded::default(), tls: None, id: Some(&id) },
+            from: Requester {
+                client,
+                forwarded: &Forwarded::default(),
+                tls: None,
+                id: Some(&id),
+                trace: None,
+            },
             head: &head,
             scheme: "http",
             host: "A.test",
             site: None,
             rule: Some(&pages),
+            classes: None,
             normal: None,
             response: Some(response),
         };
@@ -203,6 +223,7 @@ mod tests {
             ),
             ("{method} {path} {query}", "GET /a/%0d%0a b=1&c"),
             ("{header.x-two} {cookie.id} {cookie.i}", "1, 2 7"),
+            ("{query.b}{query.c}{query.d}{class.none}", "1"),
             ("{request_id} {rule} {capture.3}{site}{tls_version}.", "r1 pages ."),
             ("{status} {outcome} {age}", "404 HIT_RAM 3"),
         ] {

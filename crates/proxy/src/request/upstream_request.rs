@@ -38,6 +38,7 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::observe::outcome::Error;
+use crate::observe::site_slots::SiteSlot;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::authorized::AuthorizedOrigin;
@@ -54,6 +55,7 @@ use crate::request::substituted_body::SubstitutedBody;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
 use crate::rules::basic_auth::CREDENTIALS;
+use crate::rules::classes::{FoundClasses, KEY_CLASSES};
 use crate::rules::request_rules::{
     Actions, DECIDED_BY, DECISION, KEY_COOKIES, Rule, RuleFacts, Settled,
 };
@@ -79,6 +81,8 @@ pub(crate) struct UpstreamRequest {
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules see them.
     named: (String, u16),
+    /// Slot of the site whose origin gets the request.
+    slot: SiteSlot,
     /// Hash of the origin in the table of outages.
     origin: u64,
     /// Host of the target, if the choice among several servers depends on it.
@@ -154,6 +158,7 @@ impl UpstreamRequest {
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
         fields.remove(KEY_COOKIES);
+        fields.remove(KEY_CLASSES);
         fields.remove(CREDENTIALS);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
@@ -190,6 +195,7 @@ impl UpstreamRequest {
             raw_target,
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
+            slot: target.site.slot(),
             origin: services.shared.outages.origin(target),
             place,
             interim,
@@ -308,6 +314,7 @@ impl UpstreamRequest {
                 scheme,
                 client,
                 upgrade: false,
+                classes: &FoundClasses::default(),
             };
             let rule = rules.rules.find(&asked, fields);
             rule.is_none_or(|rule| rule.lets_through(&method))
@@ -408,6 +415,7 @@ impl UpstreamRequest {
         let (status, received) = (response.status(), services.clock.time());
         // Only this proxy numbers bodies.
         response.headers_mut().remove(BODY_ID);
+        services.borrow_options().tracing.remove_from_response(response.headers_mut());
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // A 101 has no body, and must not announce one.
             response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -559,7 +567,7 @@ impl UpstreamRequest {
         };
         let Some(body) = body else {
             let outgoing = Outgoing { again, ..self.outgoing(services, request) };
-            let sent = self.to.ask(with, outgoing).await;
+            let sent = self.send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
         if matches!(body, RequestBody::Buffered(_)) {
@@ -577,8 +585,25 @@ impl UpstreamRequest {
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
         let outgoing = Outgoing { progress, ..self.outgoing(services, request) };
-        let sent = self.to.ask(with, outgoing).await;
+        let sent = self.send(with, outgoing).await;
         sent.map_err(|failure| rules.explain(failure))
+    }
+
+    /// Sends the request. Reports how long a server takes that is no node of the fleet.
+    async fn send(
+        &self,
+        with: Connector<'_>,
+        outgoing: Outgoing<'_>,
+    ) -> Result<Response<OriginBody>, upstream::failure::error::Failure> {
+        let timer = self.vouched.is_none().then(|| with.upstream.timer(self.slot.label()));
+        let mut response = self.to.ask(with, outgoing).await?;
+        if let Some(timer) = timer
+            && response.status() != StatusCode::SWITCHING_PROTOCOLS
+            && response.extensions().get::<FromPeer>().is_none()
+        {
+            response.body_mut().time(timer);
+        }
+        Ok(response)
     }
 
     fn outgoing(&self, services: &Services, request: Box<Request<OutBody>>) -> Outgoing<'_> {

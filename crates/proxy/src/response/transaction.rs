@@ -21,6 +21,7 @@ use crate::observe::access_log::Format;
 use crate::observe::log_fields::LogFields;
 use crate::observe::observer::RequestRecord;
 use crate::observe::outcome::{Error, Outcome};
+use crate::observe::site_slots::SiteSlot;
 use crate::request::context::RequestContext;
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::upstream_request::UpstreamRequest;
@@ -33,6 +34,7 @@ pub(crate) struct Transaction {
     client: Rc<Client>,
     method: Method,
     version: Version,
+    site: SiteSlot,
     status: StatusCode,
     outcome: Outcome,
     body_bytes: u64,
@@ -61,6 +63,7 @@ impl Transaction {
             let line = |name| head.fields.line(name);
             texts.set_client(line(&header::REFERER), line(&header::USER_AGENT));
             texts.set_request_id(from.id.map(HeaderValue::as_bytes));
+            texts.set_trace(from.trace);
             if let Format::Own(template) = &*format {
                 let values = RequestValues::before_routing(from, head, scheme);
                 texts.set_variables(template, &values);
@@ -84,6 +87,7 @@ impl Transaction {
             client: client.clone(),
             method,
             version,
+            site: SiteSlot::NONE,
             status: StatusCode::OK,
             outcome: Outcome::Miss,
             body_bytes: 0,
@@ -96,9 +100,10 @@ impl Transaction {
         }
     }
 
-    /// Records the site and the rule of the request, if it is logged. The rule may exempt it from
-    /// the log.
+    /// Records the site of the request and, if it is logged, the rule, which may exempt it from the
+    /// log.
     pub fn note_request(&mut self, context: &RequestContext) {
+        self.site = context.site().slot();
         let Some(texts) = &mut self.texts else { return };
         let percent = context.rule.as_ref().map_or(100, |rule| rule.log_percent);
         if percent < 100 && random() % 100 >= percent {
@@ -236,6 +241,7 @@ impl Drop for Transaction {
             version: self.version,
             tls: self.client.link.tls.as_ref(),
             status: self.status,
+            site: self.site,
             outcome: self.outcome,
             body_bytes: self.body_bytes,
             complete: self.complete,

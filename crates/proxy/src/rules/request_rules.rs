@@ -19,6 +19,7 @@ use hashbrown::HashMap;
 use http::header::HeaderName;
 use semantics::{EditFields, Fields, Settings, Url};
 
+use crate::rules::classes::{Classes, KEY_CLASSES};
 use crate::rules::limits::Limit;
 use crate::rules::request_rules::rule::{AND, NONE};
 use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
@@ -49,6 +50,7 @@ mod timeouts;
 pub(crate) fn distrust(request: &mut impl EditFields) {
     request.remove_lines(&DECIDED_BY);
     request.remove_lines(&KEY_COOKIES);
+    request.remove_lines(&KEY_CLASSES);
 }
 
 /// All rules, in order.
@@ -58,6 +60,8 @@ pub struct Rules {
     index: Arc<RuleIndex>,
     /// The settings for requests that no rule matches.
     base: Settings,
+    /// All classes, whether or not a rule uses them.
+    pub(crate) classes: Classes,
     together: Arc<ArcSwap<Together>>,
 }
 
@@ -80,7 +84,13 @@ impl Rules {
     }
 
     fn compiled(list: Vec<Arc<Rule>>, base: Settings) -> Rules {
-        Rules { index: Arc::new(RuleIndex::new(&list)), list, base, together: Arc::default() }
+        let index = Arc::new(RuleIndex::new(&list));
+        Rules { index, list, base, classes: Classes::default(), together: Arc::default() }
+    }
+
+    /// Returns the rules with the classes that they use.
+    pub fn with_classes(self, classes: Classes) -> Rules {
+        Rules { classes, ..self }
     }
 
     /// Adds these request fields to the key of every object. Requests that no rule of the operator
@@ -93,7 +103,7 @@ impl Rules {
         for rule in &mut self.list {
             Arc::make_mut(rule).key_headers.extend_from_slice(fields);
         }
-        Rules::compiled(self.list, self.base)
+        Rules::compiled(self.list, self.base).with_classes(self.classes)
     }
 
     /// Lets limits that state the same as before continue with their counters.
@@ -174,7 +184,6 @@ impl Rules {
         });
         if !missed.is_empty() && made.mark.is_none() && made.name != NONE {
             // Another node must know that the key says which rules did not match.
-            all.name = format!("{}{AND}{NONE}", made.name);
             all.id = format!("{}{AND}{NONE}", made.id);
             all.parts = if made.parts.is_empty() { vec![made] } else { made.parts.clone() };
         }

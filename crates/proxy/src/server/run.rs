@@ -171,6 +171,8 @@ fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ende
 fn add_figures(metrics: &Metrics, requests: &Shared, control: &Control, clock: TokioClock) {
     metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
     metrics.add_source(Box::new(BufferFigures(requests.buffers.clone())));
+    let of = control.clone();
+    metrics.set_sites(Box::new(move || of.options().front.slots().clone()));
     metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
     metrics.add_source(Box::new(CertificateFigures(control.clone())));
 }

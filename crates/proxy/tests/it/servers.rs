@@ -2,12 +2,13 @@
 //! server is left out, and what happens when none is left. Also several addresses for one server.
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use testkit::client::{Client, Reply};
+use testkit::listener::black_hole;
 use testkit::origin::{Origin, Then, ok};
 use upstream::servers::balance::Balance;
 use upstream::servers::group::{Group, GroupOptions, Next, Server};
@@ -413,25 +414,11 @@ impl Lookup for Fixed {
     }
 }
 
-/// Opens a listener on `host` whose queue is full: connecting to it takes for ever.
-fn black_hole(host: &str, port: u16) -> (socket2::Socket, Vec<TcpStream>) {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let address: SocketAddr = format!("{host}:{port}").parse().unwrap();
-    socket.bind(&address.into()).unwrap();
-    socket.listen(0).unwrap();
-    let mut held = Vec::new();
-    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
-        held.push(stream);
-        assert!(held.len() < 100, "the queue never fills");
-    }
-    (socket, held)
-}
-
 #[test]
 fn a_silent_address_does_not_delay_the_next() {
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address().port();
-    let _hole = black_hole("127.0.0.2", port);
+    let _hole = black_hole(SocketAddr::from(([127, 0, 0, 2], port)));
     let lookup = Fixed::new(&["127.0.0.2", "127.0.0.1"], Duration::from_secs(60));
     let group = Group::one(To::plain("two.example", port));
     let rig = Rig::reverse_to(group, |options| {
@@ -482,7 +469,7 @@ fn every_address_of_a_name_is_checked_for_the_client() {
     use proxy::rules::access::{Access, Action, Rule};
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address().port();
-    let _hole = black_hole("127.0.0.2", port);
+    let _hole = black_hole(SocketAddr::from(([127, 0, 0, 2], port)));
     // The only address that responds is forbidden. That it comes after a permitted one must not
     // help.
     let lookup = Fixed::new(&["127.0.0.2", "127.0.0.1"], Duration::from_secs(60));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use device::{Clock, Device};
+use device::{Clock, Device, Operation};
 
 use crate::base::digest::Digest;
 use crate::base::event::Event;
@@ -20,6 +20,7 @@ use crate::interface::writer::{Hint, Unfinished, UnfinishedRead, Writer};
 use crate::shell::core_lock::LockFigures;
 use crate::shell::lookup::LookupOutcome;
 use crate::shell::open::{Share, open_volume};
+use crate::shell::operation_times::OperationFigures;
 use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
 use crate::shell::superblocks::{OpenError, last_run};
@@ -424,6 +425,12 @@ impl StoreShare {
     /// given.
     pub fn locks(&self) -> Vec<LockFigures> {
         self.0.iter().map(|shared| shared.lock_figures()).collect()
+    }
+
+    /// Returns the durations of an operation on each device, in the order in which the devices were
+    /// given.
+    pub fn operation_times(&self, operation: Operation) -> Vec<OperationFigures> {
+        self.0.iter().map(|shared| shared.times.figures(operation)).collect()
     }
 
     /// Counts the space, see [`Store::account`].

@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use device::{Clock, Device, Extent, Nanos};
+use device::{Clock, Device, Extent, Nanos, Operation};
 
 use crate::base::event::Event;
 use crate::base::join::yield_now;
@@ -165,7 +165,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let requests = job.build(self.areas(), &self.shared.secret);
         let mut whole = true;
         for (offset, buf) in &requests.writes {
-            let result = self.watched(self.device.write(*offset, buf.clone())).await;
+            let result =
+                self.watched(Operation::Write, self.device.write(*offset, buf.clone())).await;
             whole &= self.shared.record_result("write", *offset, result).is_some();
         }
         self.complete(Completed::Write(job, whole.then_some(requests)));
@@ -194,7 +195,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let buf = write.build(&self.shared.secret, pages);
         done.last_page = buf[buf.len() - write.page as usize..].to_vec();
         let offset = base + write.from;
-        let result = self.watched(self.device.write(offset, buf.freeze())).await;
+        let result = self.watched(Operation::Write, self.device.write(offset, buf.freeze())).await;
         done.whole = self.shared.record_result("write", offset, result).is_some();
         done
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
+use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos, Operation};
 
 use crate::base::digest::Digester;
 use crate::base::event::Event;
@@ -25,6 +25,7 @@ use crate::core::{
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
 use crate::shell::core_lock::{CoreGuard, CoreLock, LockFigures};
+use crate::shell::operation_times::OperationTimes;
 use crate::shell::reader::read_aligned;
 use crate::shell::write_breaker::WriteBreaker;
 use crate::space::Split;
@@ -73,6 +74,7 @@ pub(crate) struct Shared {
     /// Time of the last read attempt on a stalled device.
     probed_at: AtomicU64,
     pub(crate) write_breaker: WriteBreaker,
+    pub(crate) times: OperationTimes,
 }
 
 impl Shared {
@@ -99,6 +101,7 @@ impl Shared {
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
             write_breaker: WriteBreaker::default(),
+            times: OperationTimes::default(),
             core: CoreLock::new(core),
         }
     }
@@ -234,8 +237,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         take: impl FnOnce(usize) -> IoBuf,
         begun: impl FnOnce(),
     ) -> Option<Bytes> {
+        let started = self.clock.now();
+        let deadline = started + self.shared.options.stall_bound.as_nanos() as Nanos;
         let mut read = pin!(read_aligned(&*self.device, take, extent));
-        let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
+        let mut stalled = pin!(self.clock.sleep_until(deadline));
         let mut begun = Some(begun);
         let result = poll_fn(|context| {
             let polled = read.as_mut().poll(context);
@@ -251,6 +256,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             })
         })
         .await;
+        self.shared.times.add(Operation::Read, self.clock.now().saturating_sub(started));
         self.shared.record_result(READ, extent.offset, result)
     }
 
@@ -277,12 +283,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) async fn write(&self, offset: u64, bytes: &[u8]) -> Option<()> {
         let mut buf = IoBuf::zeroed(bytes.len().next_multiple_of(device::WRITE_ALIGN as usize));
         buf[..bytes.len()].copy_from_slice(bytes);
-        let result = self.watched(self.device.write(offset, buf.freeze())).await;
+        let result = self.watched(Operation::Write, self.device.write(offset, buf.freeze())).await;
         self.shared.record_result("write", offset, result)
     }
 
     pub(crate) async fn flush(&self) -> Option<()> {
-        let result = self.watched(self.device.flush()).await;
+        let result = self.watched(Operation::Flush, self.device.flush()).await;
         self.shared.record_result("flush", 0, result)
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use device::{Clock, Device, Nanos};
+use device::{Clock, Device, Nanos, Operation};
 
 use crate::base::event::Event;
 use crate::shell::volume::{Shared, Volume};
@@ -78,7 +78,11 @@ impl Shared {
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Awaits a write or a flush, however long it takes, and updates the breaker.
-    pub(crate) async fn watched<T>(&self, operation: impl Future<Output = T>) -> T {
+    pub(crate) async fn watched<T>(
+        &self,
+        kind: Operation,
+        operation: impl Future<Output = T>,
+    ) -> T {
         let begun = self.clock.now();
         let bound = self.shared.options.write_bound.as_nanos() as Nanos;
         let mut operation = pin!(operation);
@@ -94,8 +98,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
             Poll::Pending
         })
         .await;
+        let ended = self.clock.now();
+        self.shared.times.add(kind, ended.saturating_sub(begun));
         if late.take().is_none() {
-            self.shared.close_write_breaker(self.clock.now());
+            self.shared.close_write_breaker(ended);
         }
         result
     }

@@ -4,6 +4,7 @@ use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 /// Listens on a free port for as long as the test process lives, and passes each connection to
 /// `serve`.
@@ -34,6 +35,31 @@ pub fn echo() -> SocketAddr {
             let _ = stream.write_all(&buffer[..n].to_ascii_uppercase());
         }
     })
+}
+
+/// A listener that accepts no further connection.
+pub struct BlackHole {
+    _listener: socket2::Socket,
+    /// The connections that fill its queue.
+    _held: Vec<TcpStream>,
+}
+
+/// Opens a listener whose queue is full: connecting to it takes for ever.
+///
+/// # Panics
+///
+/// The address cannot be bound, or the queue never fills.
+pub fn black_hole(address: SocketAddr) -> BlackHole {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let listener = socket.expect("a socket");
+    listener.bind(&address.into()).expect("an address that can be bound");
+    listener.listen(0).expect("a bound socket");
+    let mut held = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        held.push(stream);
+        assert!(held.len() < 100, "the queue never fills");
+    }
+    BlackHole { _listener: listener, _held: held }
 }
 
 /// Passes each connection to `accept`, in one thread, until it returns false.

@@ -1,5 +1,7 @@
 //! Events on upstream connections, counted by the owner of the connections.
 
+use std::time::Duration;
+
 /// An event on an upstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -13,8 +15,21 @@ pub enum Event {
     Overrun,
 }
 
+/// A point of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchPoint {
+    /// The head has arrived.
+    Head,
+    /// The body has ended, or is no longer wanted.
+    End,
+}
+
 /// A counter of events.
 pub trait Events: Send + Sync {
     /// Counts one event.
     fn count(&self, event: Event);
+
+    /// Reports the time from the begin of a fetch to this point of its response. `label` is that of
+    /// [`Upstream::timer`](crate::send::client::Upstream::timer).
+    fn fetched(&self, _label: u8, _until: FetchPoint, _time: Duration) {}
 }

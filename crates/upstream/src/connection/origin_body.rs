@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use semantics::Spellings;
 use tokio::time::{Sleep, sleep};
 
+use crate::connection::fetch_timer::{FetchTimer, TimedFetch};
 use crate::connection::http1::{Http1Error, Incoming};
 use crate::connection::http2;
 use crate::connection::http2::Peer;
@@ -70,6 +71,8 @@ struct State {
     source: Source,
     /// Counts the request at its server if the site has several.
     serving: Option<Serving>,
+    /// Reports how long the response took.
+    timed: Option<TimedFetch>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
@@ -188,9 +191,9 @@ impl OriginBody {
     }
 
     fn of(source: Source, silence: Duration) -> OriginBody {
-        let (serving, timer, armed, allowance) = (None, None, false, None);
+        let (serving, timed, timer, armed, allowance) = (None, None, None, false, None);
         let spellings = Spellings::default();
-        let state = State { source, serving, silence, timer, armed, allowance, spellings };
+        let state = State { source, serving, timed, silence, timer, armed, allowance, spellings };
         OriginBody { state: Box::new(state) }
     }
 
@@ -202,6 +205,14 @@ impl OriginBody {
             self.state.serving = Some(serving);
         }
         self
+    }
+
+    /// Reports now that the head of the response has arrived, and later its end.
+    pub fn time(&mut self, timer: FetchTimer) {
+        self.state.timed = Some(timer.answered());
+        if self.is_end_stream() {
+            self.state.timed = None;
+        }
     }
 
     /// Returns the length of the body if all of it has arrived and it is not empty.
@@ -235,7 +246,7 @@ impl OriginBody {
 
     /// Returns the connection to the pool after the body's clean end.
     fn return_connection(&mut self) {
-        self.state.serving = None;
+        (self.state.serving, self.state.timed) = (None, None);
         match &mut self.state.source {
             Source::Http1(incoming, lease) => {
                 if let Some(Lease { pool, endpoint, limits, next_use, .. }) = lease.take()
@@ -260,7 +271,7 @@ impl OriginBody {
 
     /// Drops the connection after the body broke off, and logs the failure.
     fn drop_connection(&mut self, why: &BodyError) {
-        self.state.serving = None;
+        (self.state.serving, self.state.timed) = (None, None);
         match &mut self.state.source {
             Source::Http1(_, lease) => {
                 if let Some(Lease { pool, failures, endpoint, progress, .. }) = lease.take() {

@@ -17,6 +17,7 @@ use http::{Request, Response, StatusCode, header};
 use tokio::time::timeout;
 
 use crate::connection::events::{Event, Events};
+use crate::connection::fetch_timer::FetchTimer;
 use crate::connection::http1::{FailedRequest, Http1, Incoming};
 use crate::connection::origin_body::{Lease, NextUse, OriginBody};
 use crate::connection::overrun::{OverrunWatch, Overruns};
@@ -123,6 +124,11 @@ impl Upstream {
     /// Returns an empty request to fill in and send, in recycled memory.
     pub fn request(&self) -> Box<Request<OutBody>> {
         self.pool.request()
+    }
+
+    /// Starts the timer of a request, whose times are reported under this label.
+    pub fn timer(&self, label: u8) -> FetchTimer {
+        FetchTimer::start(self.events.clone(), self.clock, label)
     }
 
     /// Logs a response that cannot be used.

@@ -113,7 +113,7 @@ fn round(
     Ok(Round {
         beside,
         figures: hits.figures(number),
-        evicted: since("larder_store_evicted_records_total"),
+        evicted: since("larder_store_evictions_total"),
         checkpoints: since("larder_store_checkpoints_total"),
         purges: since("larder_store_purges_total") + since("larder_store_purges_unborne_total"),
     })

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proxy::rules::access::Action;
+use proxy::rules::classes::Classes;
 use semantics::{Lifetime, Seconds};
 
 use super::*;
@@ -510,7 +511,8 @@ fn rules_name_sites_and_change_at_a_reload() {
     let mut loaded = load(text, &[]);
     let changes = loaded.reload(&load(&with, &[]));
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
-    let rule = loaded.config.rules[0].to_proxy(1, &loaded.config.semantics).unwrap();
+    let rule =
+        loaded.config.rules[0].to_proxy(1, &loaded.config.semantics, &Classes::default()).unwrap();
     assert_eq!(rule.settings.lifetimes.fixed, Some(Lifetime::Same(Seconds::new(1))));
 }
 

@@ -1,8 +1,10 @@
 //! Declarations for the whole program: listeners, caches, admin interface, logs, process.
 
+use proxy::message::trace_context::Tracing;
+
 use super::common::{Setting, hours, ms};
 use crate::config::configuration::Config;
-use crate::config::setting::{Take, fields};
+use crate::config::setting::{Take, choice, fields};
 use crate::config::sizing;
 use crate::config::value::Kind;
 
@@ -13,6 +15,11 @@ const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
 pub const HOST_HEADER: Kind = Kind::OneOf(&[PASS, "upstream"]);
 /// Passes on the client's `Host` field.
 pub const PASS: &str = "client";
+choice!(TRACING for Tracing {
+    "off" => Tracing::Off,
+    "continue" => Tracing::Continue,
+    "start" => Tracing::Start,
+});
 const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
 
 /// The keys outside of tables.
@@ -101,6 +108,11 @@ pub const SETTINGS: &[Setting] = fields! {
     /// proxy in `forwarded.trust` sends in this field is kept (without this setting, in
     /// X-Request-ID); other requests get a random one.
     "request-id", Kind::Header, ["off"], word("off"), live -> request_id;
+
+    /// Traces (W3C Trace Context: traceparent, tracestate). "off" forwards the fields unchanged.
+    /// "continue" gives origin servers the trace of the client with a span id of this proxy, and
+    /// removes invalid ones. "start" also begins a sampled trace where there is none.
+    "tracing", TRACING, ["off"], live -> tracing;
 
     /// Least severe messages written to standard error.
     "log-level", LOG_LEVEL, ["info"], live -> log_level;

@@ -119,6 +119,9 @@ tests! {
 
     /// Cookies: "session" (present), "theme=dark" (has such a value).
     "cookies", NAMED, r#"["session*"]"# -> cookies;
+
+    /// Classes of the request, as NAME=VALUE.
+    "classes", Kind::List(&Kind::Text("\"NAME=VALUE\"")), r#"["plan=paid"]"# -> classes;
 }
 
 /// The keys of an entry in `responses`.
@@ -486,6 +489,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Cookies that are part of the key, by name.
     "key-cookies", Kind::List(&Kind::Text("the name of a cookie")), [], live,
         example(r#"["currency"]"#) -> key_cookies;
+
+    /// Classes that are part of the key, by name. Those in `request-set`, `answer-set`, `set-path`,
+    /// `set-query`, `set-host` and `location-rewrite` are part of it anyway.
+    "key-classes", Kind::List(&Kind::Text("the name of a class")), [], live,
+        example(r#"["plan"]"#) -> key_classes;
 
     /// Cookies that stay in the request, by name; an empty list: none.
     "cookie-keep", PATTERNS, ["*"], live, example(r#"["session"]"#) -> cookie_keep;

@@ -53,6 +53,7 @@ fn declarations_agree_with_themselves() {
     check(SETTINGS);
     check(SITE);
     check(ACCESS);
+    check(CLASS);
     check(RULE);
     check(LISTENER);
     check(CERTIFICATE);

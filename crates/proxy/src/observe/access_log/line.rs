@@ -292,6 +292,9 @@ fn json_texts(texts: &LogFields, out: &mut Vec<u8>) {
         fractional_millis(time, out);
     }
     string(key!("request_id"), texts.request_id(), out);
+    let [trace, span] = texts.trace();
+    string(key!("trace_id"), trace, out);
+    string(key!("span_id"), span, out);
     string(key!("site"), texts.site(), out);
     string(key!("rule"), texts.rule(), out);
 }

@@ -5,7 +5,7 @@
 use net::clock::TokioClock;
 
 use super::*;
-use crate::observe::outcome::{Bypass, Denied};
+use crate::observe::outcome::{Bypass, Denied, Error};
 
 fn value(text: &str, series: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
@@ -19,12 +19,24 @@ fn requests_by_outcome_reason_and_class() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..100 {
-                    metrics.request(Outcome::HitRam, 200, 10, Duration::from_micros(60));
+                    metrics.request(
+                        SiteSlot::NONE,
+                        Outcome::HitRam,
+                        200,
+                        10,
+                        Duration::from_micros(60),
+                    );
                 }
                 let bypass = Outcome::Bypass(Bypass::Range);
-                metrics.request(bypass, 206, 7, Duration::from_secs(1000));
-                metrics.request(Outcome::Denied(Denied::Client), 403, 5, Duration::ZERO);
-                metrics.request(Outcome::Tunnel, 200, 99, Duration::from_secs(3));
+                metrics.request(SiteSlot::NONE, bypass, 206, 7, Duration::from_secs(1000));
+                metrics.request(
+                    SiteSlot::NONE,
+                    Outcome::Denied(Denied::Client),
+                    403,
+                    5,
+                    Duration::ZERO,
+                );
+                metrics.request(SiteSlot::NONE, Outcome::Tunnel, 200, 99, Duration::from_secs(3));
             });
         }
     });
@@ -51,6 +63,36 @@ fn requests_by_outcome_reason_and_class() {
 }
 
 #[test]
+fn requests_and_fetches_are_counted_by_site() {
+    let metrics = Metrics::new(2, TokioClock::system());
+    let mut slots = SiteSlots::default();
+    let [a, b] = ["a", "b"].map(|name| slots.slot(Some(name)));
+    metrics.set_sites(Box::new(move || slots.clone()));
+    let time = Duration::from_millis(3);
+    metrics.request(a, Outcome::Miss, 200, 5, time);
+    metrics.request(b, Outcome::Miss, 404, 7, time);
+    metrics.request(b, Outcome::Error(Error::Connect), 502, 0, time);
+    metrics.request(SiteSlot::NONE, Outcome::Miss, 200, 1, time);
+    metrics.fetched(b, FetchPoint::Head, time);
+    metrics.fetched(b, FetchPoint::End, 2 * time);
+    let text = metrics.scrape(Format::Text);
+    for (series, expected) in [
+        ("larder_requests_total{outcome=\"MISS\",status=\"2xx\"}", 1.0),
+        ("larder_requests_total{outcome=\"MISS\",status=\"2xx\",site=\"a\"}", 1.0),
+        ("larder_requests_total{outcome=\"MISS\",status=\"4xx\",site=\"b\"}", 1.0),
+        ("larder_requests_total{outcome=\"HIT_RAM\",status=\"2xx\",site=\"b\"}", 0.0),
+        ("larder_response_body_bytes_total{outcome=\"MISS\",site=\"b\"}", 7.0),
+        ("larder_upstream_errors_total{reason=\"connect\",site=\"b\"}", 1.0),
+        ("larder_upstream_errors_total{reason=\"connect\",site=\"a\"}", 0.0),
+        ("larder_upstream_first_byte_seconds_sum{site=\"b\"}", 0.003),
+        ("larder_upstream_duration_seconds_sum{site=\"b\"}", 0.006),
+        ("larder_upstream_duration_seconds_count{site=\"a\"}", 0.0),
+    ] {
+        assert_eq!(value(&text, series), Some(expected), "{series}\n{text}");
+    }
+}
+
+#[test]
 fn gauges_are_opened_minus_closed() {
     let metrics = Metrics::new(1, TokioClock::system());
     metrics.count(Event::ConnectionOpened, 5);
@@ -62,7 +104,7 @@ fn gauges_are_opened_minus_closed() {
     metrics.count(Event::FillValidated, 1);
     metrics.malformed(Some(400));
     metrics.malformed(None);
-    metrics.request(Outcome::Error(Error::Connect), 502, 0, Duration::ZERO);
+    metrics.request(SiteSlot::NONE, Outcome::Error(Error::Connect), 502, 0, Duration::ZERO);
     let text = metrics.scrape(Format::OpenMetrics);
     for (series, expected) in [
         ("larder_client_connections", 3.0),

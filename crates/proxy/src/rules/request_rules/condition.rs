@@ -18,6 +18,7 @@ use semantics::{Fields, Pattern};
 use crate::message::cookies;
 use crate::message::scheme::Scheme;
 use crate::rules::access::HostPattern;
+use crate::rules::classes::{ClassTest, FoundClasses};
 
 /// Facts of a request by which a rule is chosen, except for its fields.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,8 @@ pub struct RuleFacts<'a> {
     pub client: IpAddr,
     /// True if the request asks for another protocol and so bypasses the cache.
     pub upgrade: bool,
+    /// The classes of the request that are known already.
+    pub classes: &'a FoundClasses,
 }
 
 /// Requests that a rule applies to. An empty condition holds for every request.
@@ -61,6 +64,8 @@ pub struct Condition {
     pub query: Vec<NamedTest>,
     /// Cookies, by name.
     pub cookies: Vec<NamedTest>,
+    /// Classes of the request.
+    pub classes: Vec<ClassTest>,
     /// Share of the clients.
     pub share: Option<Share>,
     /// Lists of which no entry may match.
@@ -137,6 +142,7 @@ impl Condition {
             || self.clients.contain(asked.client)
             || is_for_query(&self.query, asked.path)
             || has_cookie(&self.cookies, fields)
+            || is_of_class(&self.classes, asked, fields)
             || self.share.is_some_and(|share| share.includes(asked.client))
     }
 
@@ -146,6 +152,7 @@ impl Condition {
             && (self.clients.is_empty() || self.clients.contain(asked.client))
             && (self.query.is_empty() || is_for_query(&self.query, asked.path))
             && (self.cookies.is_empty() || has_cookie(&self.cookies, fields))
+            && (self.classes.is_empty() || is_of_class(&self.classes, asked, fields))
             && self.share.is_none_or(|share| share.includes(asked.client))
     }
 
@@ -164,10 +171,10 @@ impl Condition {
             ..self.clone()
         };
         let Condition { paths, urls, headers, schemes, clients, query, .. } = &rest;
-        let Condition { cookies, share, not, any, .. } = &rest;
+        let Condition { cookies, classes, share, not, any, .. } = &rest;
         let is_empty = (paths.is_empty() && urls.is_empty() && headers.is_empty())
             && (schemes.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
-            && (share.is_none() && not.is_none() && any.is_empty());
+            && (classes.is_empty() && share.is_none() && not.is_none() && any.is_empty());
         (!is_empty).then_some(rest)
     }
 
@@ -205,6 +212,7 @@ impl Condition {
         !(headers.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
             || (changes_query && !urls.is_empty())
             || share.is_some()
+            || self.classes.iter().any(|test| test.class().looks_past_key())
             || self.parts().any(|part| part.looks_past_key(changes_query))
     }
 
@@ -217,6 +225,7 @@ impl Condition {
     pub(super) fn looks_at_client(&self) -> bool {
         !self.clients.is_empty()
             || self.share.is_some()
+            || self.classes.iter().any(|test| test.class().looks_at_client())
             || self.parts().any(Condition::looks_at_client)
     }
 
@@ -241,6 +250,7 @@ impl Condition {
         if !self.clients.is_empty() || self.share.is_some() {
             add(HeaderValue::from_static("*"));
         }
+        self.classes.iter().for_each(|test| test.class().add_names(names));
         self.parts().for_each(|part| part.add_names(names));
     }
 }
@@ -277,6 +287,10 @@ fn has_cookie(tests: &[NamedTest], fields: &impl Fields) -> bool {
     !tests.is_empty()
         && cookies::pairs(fields)
             .any(|(name, value)| tests.iter().any(|test| test.fits(name, value)))
+}
+
+fn is_of_class(tests: &[ClassTest], asked: &RuleFacts<'_>, fields: &impl Fields) -> bool {
+    tests.iter().any(|test| test.holds(asked, fields))
 }
 
 impl PathTest {
@@ -386,19 +400,27 @@ impl FromStr for NamedTest {
 }
 
 impl Share {
-    /// Returns whether a client is in the share. The digest is FNV-1a.
+    /// Returns whether a client is in the share.
     fn includes(self, client: IpAddr) -> bool {
-        let digest = |octets: &[u8]| {
-            octets.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
-                (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
-            })
-        };
-        let hash = match client {
-            IpAddr::V4(v4) => digest(&v4.octets()),
+        let part = match client {
+            IpAddr::V4(v4) => Share::part_of(&v4.octets()),
             // One client often has a whole /64.
-            IpAddr::V6(v6) => digest(&v6.octets()[..8]),
+            IpAddr::V6(v6) => Share::part_of(&v6.octets()[..8]),
         };
-        (hash ^ (hash >> 32)) % 10_000 < u64::from(self.parts)
+        part < self.parts
+    }
+
+    /// Returns the share in ten-thousandths.
+    pub(crate) fn parts(self) -> u32 {
+        self.parts
+    }
+
+    /// Returns the part, from 0 to 9999, that these bytes fall into: a digest, FNV-1a.
+    pub(crate) fn part_of(bytes: &[u8]) -> u32 {
+        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        u32::try_from((hash ^ (hash >> 32)) % 10_000).unwrap_or(0)
     }
 }
 

@@ -17,6 +17,7 @@ use semantics::{
 use crate::message::cookies;
 use crate::message::cookies::CookieFilter;
 use crate::message::header_edits::Edits;
+use crate::rules::classes::{Class, ClassValues, KEY_CLASSES};
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::request_rules::action::Actions;
 use crate::rules::request_rules::condition::{Condition, PathTest};
@@ -80,6 +81,10 @@ pub struct Rule {
     pub key_headers: Vec<HeaderName>,
     /// Names of cookies that are part of the key.
     pub key_cookies: Vec<String>,
+    /// Classes that are part of the key.
+    pub key_classes: Vec<Arc<Class>>,
+    /// Classes among the variables of the rule, and those of the key.
+    pub classes: Vec<Arc<Class>>,
     /// Edits of the request, made before anything else.
     pub request: Edits,
     /// Cookies that are removed from the request.
@@ -207,6 +212,8 @@ impl Rule {
             languages: Vec::new(),
             key_headers: Vec::new(),
             key_cookies: Vec::new(),
+            key_classes: Vec::new(),
+            classes: Vec::new(),
             request: Edits::default(),
             cookies: CookieFilter::default(),
             answer: Vec::new(),
@@ -278,6 +285,7 @@ impl Rule {
         let mut key_cookies = self.key_cookies.clone();
         let added = later.key_cookies.iter().filter(|name| !self.key_cookies.contains(name));
         key_cookies.extend(added.cloned());
+        let key_classes = union(&self.key_classes, &later.key_classes);
         let send_all = [self.query_send, later.query_send].contains(&QuerySend::All);
         let marks: Vec<&[u8]> =
             [self, later].iter().filter_map(|rule| Some(rule.mark.as_ref()?.as_bytes())).collect();
@@ -296,6 +304,8 @@ impl Rule {
             languages: languages.clone(),
             key_headers,
             key_cookies,
+            key_classes,
+            classes: union(&self.classes, &later.classes),
             request: self.request.then(&later.request),
             cookies: self.cookies.then(&later.cookies),
             answer: [&self.answer[..], &later.answer].concat(),
@@ -372,9 +382,9 @@ impl Rule {
 
     /// Sets the request fields of this rule. Fields that it removes ([`Rule::remove`]) must already
     /// be gone.
-    pub fn prepare(&self, fields: &mut impl EditFields) {
+    pub(crate) fn prepare(&self, fields: &mut impl EditFields, classes: &ClassValues) {
         self.request.set(fields);
-        self.mark(fields);
+        self.mark(fields, classes);
         if self.by_device {
             let class = HeaderValue::from_static(DeviceClass::of(fields).name());
             fields.set_line(&DEVICE, &class);
@@ -385,8 +395,11 @@ impl Rule {
         }
     }
 
-    /// Puts the rule's mark, and the cookies of the key, into a request that it decides.
-    pub(crate) fn mark(&self, request: &mut impl EditFields) {
+    /// Puts the rule's mark, and the cookies and classes of the key, into a request that it decides.
+    pub(crate) fn mark(&self, request: &mut impl EditFields, classes: &ClassValues) {
+        if !self.key_classes.is_empty() {
+            request.set_line(&KEY_CLASSES, &classes.key(&self.key_classes));
+        }
         if !self.key_cookies.is_empty() {
             let named = cookies::named(request, &self.key_cookies);
             request.set_line(&KEY_COOKIES, &named);
@@ -417,8 +430,27 @@ impl Rule {
         let device = self.by_device.then_some(DEVICE);
         let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
         let cookies = (!self.key_cookies.is_empty()).then_some(KEY_COOKIES);
-        let added = rule.into_iter().chain(device).chain(language).chain(cookies);
+        let classes = (!self.key_classes.is_empty()).then_some(KEY_CLASSES);
+        let added = rule.into_iter().chain(device).chain(language).chain(cookies).chain(classes);
         added.chain(self.key_headers.iter().cloned())
+    }
+
+    /// Returns the fields of [`Rule::key_names`] with the keys of the rule that put them there.
+    pub(crate) fn key_fields(&self) -> Vec<(HeaderName, &'static str)> {
+        let key = |name: HeaderName| {
+            let key = match () {
+                () if name == DECIDED_BY => "conditions of rules",
+                () if name == DEVICE && self.by_device => "key-device",
+                () if name == header::ACCEPT_LANGUAGE && !self.languages.is_empty() => {
+                    "key-languages"
+                }
+                () if name == KEY_COOKIES => "key-cookies",
+                () if name == KEY_CLASSES => "key-classes",
+                () => "key-headers",
+            };
+            (name, key)
+        };
+        self.key_names().map(key).collect()
     }
 
     /// Edits the head of an origin's response as the rule requires, and adds the key's fields to
@@ -475,12 +507,27 @@ impl Rule {
 
     /// Returns whether [`Rule::unfold_vary`] changes anything.
     pub(crate) fn unfolds_vary(&self) -> bool {
-        self.by_device || self.is_by_mark || !self.key_cookies.is_empty()
+        self.by_device
+            || self.is_by_mark
+            || !self.key_cookies.is_empty()
+            || !self.key_classes.is_empty()
+    }
+
+    /// Returns whether the rule or its classes look at the client's address.
+    pub(super) fn looks_at_client(&self) -> bool {
+        self.when.looks_at_client() || self.classes.iter().any(|class| class.looks_at_client())
+    }
+
+    /// Returns the names of the client's fields that the classes of the key depend on, as a list.
+    fn class_names(&self) -> Option<HeaderValue> {
+        let mut names = Vec::new();
+        self.key_classes.iter().for_each(|class| class.add_names(&mut names));
+        listed(names.iter())
     }
 
     /// Replaces fields in `Vary` that only the proxy knows by the client's fields that they derive
     /// from, for caches further downstream: the device kind by `User-Agent`, the rule mark by the
-    /// fields that the rule tests.
+    /// fields that the rule tests, classes by the fields that they read.
     pub fn unfold_vary(&self, fields: &mut HeaderMap) {
         if !self.unfolds_vary() {
             return;
@@ -498,10 +545,17 @@ impl Rule {
         match () {
             () if is(&DEVICE) => Some(HeaderValue::from_name(header::USER_AGENT)),
             () if is(&KEY_COOKIES) => Some(HeaderValue::from_name(header::COOKIE)),
+            () if is(&KEY_CLASSES) => self.class_names(),
             () if is(&DECIDED_BY) => self.condition_names.clone(),
             () => None,
         }
     }
+}
+
+/// Returns the classes of both lists, each once.
+fn union(one: &[Arc<Class>], other: &[Arc<Class>]) -> Vec<Arc<Class>> {
+    let added = other.iter().filter(|class| !one.iter().any(|known| Arc::ptr_eq(known, class)));
+    one.iter().chain(added).cloned().collect()
 }
 
 /// Returns a digest as 32 hexadecimal digits.

@@ -11,6 +11,7 @@ use semantics::{Fields, Pattern, readings};
 use smallvec::SmallVec;
 
 use crate::message::scheme::Scheme;
+use crate::rules::classes::FoundClasses;
 use crate::rules::request_rules::condition::{Condition, PathTest, RuleFacts};
 use crate::rules::request_rules::rule::Rule;
 use crate::rules::tables::column::Column;
@@ -86,7 +87,7 @@ impl RuleIndex {
                 .iter()
                 .any(|rule| rule.mark.is_some())
                 .then(|| bits_of(count, |number| rules[number].mark.is_some())),
-            looks_at_clients: rules.iter().any(|rule| rule.when.looks_at_client()),
+            looks_at_clients: rules.iter().any(|rule| rule.looks_at_client()),
             looks_at_urls: rules.iter().any(|rule| rule.when.looks_at_url()),
             places: rules.iter().map(|rule| rule.when.of_place().rest()).collect(),
         }
@@ -192,7 +193,8 @@ impl RuleIndex {
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
         let readings = readings::readings(path);
         let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
-        let asked = RuleFacts { site, host, path, method: "", scheme, client, upgrade: false };
+        let (method, classes) = ("", &FoundClasses::default());
+        let asked = RuleFacts { site, host, path, method, scheme, client, upgrade: false, classes };
         let paths = readings::of_path(&readings);
         let fits = |number: &usize| {
             let mut paths = paths.iter();

@@ -9,6 +9,7 @@ use semantics::{Lifetime, Lifetimes, Pattern, QueryRule, Time};
 use super::*;
 use crate::message::header_edits::Edits;
 use crate::message::scheme::Scheme;
+use crate::rules::classes::{ClassValues, FoundClasses};
 
 fn path(text: &str) -> PathTest {
     PathTest::parse(text, false).unwrap()
@@ -29,21 +30,25 @@ fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     lines.iter().map(line).collect()
 }
 
-/// A request of a client on this machine.
-const ASKED: RuleFacts<'static> = RuleFacts {
-    site: None,
-    host: "h",
-    path: "/",
-    method: "GET",
-    scheme: Scheme::Http,
-    client: IpAddr::V4(Ipv4Addr::LOCALHOST),
-    upgrade: false,
-};
+/// Returns the facts of a request of a client on this machine.
+fn asked(classes: &FoundClasses) -> RuleFacts<'_> {
+    RuleFacts {
+        site: None,
+        host: "h",
+        path: "/",
+        method: "GET",
+        scheme: Scheme::Http,
+        client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        upgrade: false,
+        classes,
+    }
+}
 
 fn found(rules: &Rules, site: Option<&str>, method: &Method, text: &str) -> Option<String> {
     let (url, fields) = (url(text), fields(&[("cookie", "Session=1"), ("x-a", "b")]));
     let (host, path, method) = (host(&url), url.path_and_query(), method.as_str());
-    let asked = RuleFacts { site, host, path, method, ..ASKED };
+    let classes = FoundClasses::default();
+    let asked = RuleFacts { site, host, path, method, ..asked(&classes) };
     let rule = rules.find(&asked, &fields).filter(|rule| !rule.is_for_the_rest());
     rule.map(|rule| rule.name.clone())
 }
@@ -274,7 +279,7 @@ fn key_fields_are_normalized() {
         ("x-ua-device", "a client's own word"),
         ("accept-language", "fr, de-CH;q=0.5"),
     ]);
-    by_kind.prepare(&mut request);
+    by_kind.prepare(&mut request, &ClassValues::default());
     assert_eq!(request["x-ua-device"], "mobile");
     assert_eq!(request["accept-language"], "de");
     let mut answer = settled(&by_kind, "/", 200, &[("vary", "accept-encoding")]);

@@ -1,7 +1,7 @@
 //! The program's explanation of what it would do with a request, compared with what it then does.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 
@@ -23,11 +23,15 @@ impl Explanation {
         method: &str,
         url: &str,
         fields: &[(&str, String)],
+        client: Option<IpAddr>,
     ) -> io::Result<Option<Explanation>> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("url", url).append_pair("method", method);
         for (name, value) in fields {
             query.append_pair("header", &format!("{name}: {value}"));
+        }
+        if let Some(client) = client {
+            query.append_pair("client", &client.to_string());
         }
         let stream = world.network.connect(admin).await?;
         let asked = get(&format!("/explain?{}", query.finish())).header("Host", "localhost");

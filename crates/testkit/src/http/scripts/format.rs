@@ -7,6 +7,8 @@
 //!   via rfc                                             or the reverse one with `rfc.toml`
 //!   GET ?x=1                                            a request below the test's own path
 //!     Accept: a                                         with a field
+//!     from 10.0.0.5                                     from this address (virtual time only)
+//!     clients 3                                         from so many clients at the same time
 //!   origin 200                                          the origin's response to a request
 //!     Cache-Control: s-maxage=60, max-age=0             (`origin down`: it closes the connection;
 //!                                                       `origin silent`: it never responds)
@@ -31,11 +33,15 @@
 //! Name: value` is a 1xx response that the origin sends, or the client must get; `trailer Name:
 //! value` likewise.
 //!
+//! In the scripts of the cookbook the origin has one test at a time: requests name whole paths, or
+//! URLs with a host.
+//!
 //! In values `{path}` is the test's path, `{url}` its URL, `{host}` its host, `{origin}` the
 //! origin's address, and `{date-100}` an HTTP date 100 seconds ago; `{rfc850+100}` and
 //! `{asctime+100}` are the old forms. In configurations `{origin}` is that address as well.
 
 use std::fmt;
+use std::net::IpAddr;
 
 /// A place in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +112,12 @@ pub enum Step {
 pub struct Exchange {
     pub place: Place,
     pub method: String,
-    /// Suffix of the test's path.
+    /// Suffix of the test's path, or a whole URL.
     pub suffix: String,
+    /// The client's address, if it matters.
+    pub from: Option<IpAddr>,
+    /// Number of clients that send the request at the same time.
+    pub clients: usize,
     pub fields: Vec<(String, String)>,
     pub body: Option<String>,
     pub plans: Vec<Plan>,
@@ -222,6 +232,8 @@ impl Parser {
                     place,
                     method: word.to_owned(),
                     suffix: rest.to_owned(),
+                    from: None,
+                    clients: 1,
                     fields: Vec::new(),
                     body: None,
                     plans: Vec::new(),
@@ -269,6 +281,12 @@ impl Parser {
                 self.block = Some(Block::Answer);
             }
             ("body", Some(Block::Request)) => exchange.body = Some(rest.to_owned()),
+            ("from", Some(Block::Request)) => {
+                exchange.from = Some(rest.parse().map_err(|_| "`from` takes an address")?);
+            }
+            ("clients", Some(Block::Request)) => {
+                exchange.clients = rest.parse().map_err(|_| "`clients` takes a number")?;
+            }
             (_, Some(Block::Request)) => exchange.fields.push(field(line)?),
             (_, Some(Block::Origin)) => {
                 let plan = exchange.plans.last_mut().ok_or("no `origin`")?;

@@ -1,5 +1,6 @@
 //! The origin of the scripts: it serves each test, identified by the first part of the path, as
-//! planned for it, and records the requests.
+//! planned for it, and records the requests. An origin of one test at a time serves all requests as
+//! planned for [`ONLY`].
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -15,6 +16,9 @@ use tokio::task::spawn_local;
 use super::format::Plan;
 use crate::origin::{Received, Then, serve_connection};
 
+/// The name of the test where the origin has one at a time.
+pub const ONLY: &str = "";
+
 /// State of one test.
 #[derive(Default)]
 pub struct Stage {
@@ -28,6 +32,13 @@ pub struct Stage {
     pub replies: Vec<Vec<u8>>,
 }
 
+/// Returns the test that a path belongs to.
+type TestOf = fn(&str) -> &str;
+
+fn test_of(path: &str) -> &str {
+    path.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default()
+}
+
 type Stages = Arc<Mutex<HashMap<String, Stage>>>;
 
 /// The running server. It ends with the `LocalSet` in which it was started.
@@ -39,12 +50,23 @@ pub struct Origin {
 impl Origin {
     /// Starts to serve at `listener`.
     pub fn start(listener: ListenSocket, clock: TokioClock) -> Origin {
-        listener.set_nonblocking().expect("a socket that can be waited for");
-        let listener = listener.into_tokio().expect("a runtime that takes the socket");
-        let address = listener.local_addr().expect("a bound address");
-        let stages = Stages::default();
-        spawn_local(accept(listener, stages.clone(), clock));
-        Origin { address, stages }
+        Origin::serving(vec![listener], clock, test_of)
+    }
+
+    /// Starts to serve one test at a time, whatever the paths.
+    pub fn start_for_one(listeners: Vec<ListenSocket>, clock: TokioClock) -> Origin {
+        Origin::serving(listeners, clock, |_| ONLY)
+    }
+
+    fn serving(listeners: Vec<ListenSocket>, clock: TokioClock, test_of: TestOf) -> Origin {
+        let (stages, mut addresses) = (Stages::default(), Vec::new());
+        for listener in listeners {
+            listener.set_nonblocking().expect("a socket that can be waited for");
+            let listener = listener.into_tokio().expect("a runtime that takes the socket");
+            addresses.push(listener.local_addr().expect("a bound address"));
+            spawn_local(accept(listener, stages.clone(), clock, test_of));
+        }
+        Origin { address: addresses[0], stages }
     }
 
     /// Returns the address at which it listens.
@@ -87,15 +109,18 @@ fn lock(stages: &Stages) -> MutexGuard<'_, HashMap<String, Stage>> {
     stages.lock().expect("no thread panics while it holds the lock")
 }
 
-async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
+async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock, test_of: TestOf) {
     loop {
         let Ok((connection, _)) = listener.accept().await else { continue };
         connection.send_at_once();
         let stages = stages.clone();
         spawn_local(async move {
-            let respond = async |request| match respond(request, &stages, clock) {
-                Some(response) => response,
-                None => pending().await,
+            let respond = async |request: Received| {
+                let test = test_of(&request.path).to_owned();
+                match respond(request, &test, &stages, clock) {
+                    Some(response) => response,
+                    None => pending().await,
+                }
             };
             // A broken connection is for the proxy to handle.
             let _ = serve_connection(connection, respond).await;
@@ -104,9 +129,13 @@ async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
 }
 
 /// Returns the bytes of a response; `None` if there is none.
-fn respond(request: Received, stages: &Stages, clock: TokioClock) -> Option<(Vec<u8>, Then)> {
-    let Received { method, path, .. } = request.clone();
-    let test = path.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
+fn respond(
+    request: Received,
+    test: &str,
+    stages: &Stages,
+    clock: TokioClock,
+) -> Option<(Vec<u8>, Then)> {
+    let method = request.method.clone();
     let (plan, body) = {
         let mut stages = lock(stages);
         let stage = stages.entry(test.to_owned()).or_default();

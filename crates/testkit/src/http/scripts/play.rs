@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::explanation::Explanation;
 use super::format::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
-use super::origin::Origin;
+use super::origin::{ONLY, Origin};
 use super::world::{World, patiently};
 use crate::client::{Reply, request};
 use crate::message::Head;
@@ -84,6 +84,26 @@ pub async fn play_all(
     failures.into_iter().map(|(_, failure)| failure).collect()
 }
 
+/// Plays the tests of one proxy one after another, to an origin of one test at a time; returns the
+/// failures.
+pub async fn play_in_turn(
+    world: &World,
+    tests: &[Test],
+    origin: &Origin,
+    (proxy, admin): (SocketAddr, SocketAddr),
+) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for test in tests {
+        let (admin, id) = (Some(admin), ONLY.to_owned());
+        let player = Player { world, test, origin, proxy, admin, id };
+        if let Err((place, why)) = player.play().await {
+            let (test, cites) = (test.name.clone(), test.cites.clone());
+            failures.push(Failure { place, test, cites, why });
+        }
+    }
+    failures
+}
+
 struct Player<'a> {
     world: &'a World,
     test: &'a Test,
@@ -118,8 +138,10 @@ impl Player<'_> {
         });
         let foretold = patiently(self.explanation(exchange)).await;
         let foretold = foretold.map_err(|error| here(error.to_string()))?;
-        let reply = patiently(self.ask(exchange)).await;
-        let reply = reply.map_err(|error| here(format!("no answer: {error}")))?;
+        let asked = (0..exchange.clients).map(|_| patiently(self.ask(exchange)));
+        let replies = futures_util::future::try_join_all(asked).await;
+        let replies = replies.map_err(|error| here(format!("no answer: {error}")))?;
+        let [reply, others @ ..] = &replies[..] else { return Err(here("no client".to_owned())) };
         if exchange.behind {
             self.await_plans(exchange).await?;
         }
@@ -134,6 +156,9 @@ impl Player<'_> {
             let got = format!("{:?} body {:?}", reply.head, reply.text());
             here(format!("{why}\n    client got {got}{}", asked.concat()))
         };
+        if let Some(other) = others.iter().find(|other| other.body != reply.body) {
+            return Err(told(format!("another client got {:?} {}", other.head, other.text())));
+        }
         if reply.status != exchange.status {
             return Err(told(format!("expected {}, got {}", exchange.status, reply.status)));
         }
@@ -143,7 +168,7 @@ impl Player<'_> {
             foretold.judge_condition(seen.first().map(has_condition)).map_err(told)?;
         }
         judge_way(exchange, &seen, left).map_err(told)?;
-        judge_body(exchange, &reply, &sent, sent_before).map_err(told)?;
+        judge_body(exchange, reply, &sent, sent_before).map_err(told)?;
         for expected in &exchange.seen {
             let Some(last) = seen.last() else { return Err(told("the origin saw nothing".into())) };
             let body = String::from_utf8_lossy(&last.body).into_owned();
@@ -152,7 +177,7 @@ impl Player<'_> {
         }
         for expected in &exchange.answer {
             let at = |why| (expected.place.clone(), format!("the client: {why}"));
-            let Reply { head, interim, trailers, .. } = &reply;
+            let Reply { head, interim, trailers, .. } = reply;
             self.check(expected, head, &reply.text(), interim, trailers).map_err(at)?;
         }
         Ok(())
@@ -177,21 +202,24 @@ impl Player<'_> {
     /// Returns the proxy's explanation of a request; `None` if it does not explain this kind.
     async fn explanation(&self, exchange: &Exchange) -> io::Result<Option<Explanation>> {
         let Some(admin) = self.admin else { return Ok(None) };
-        let url = self.filled(&format!("{{url}}{}", exchange.suffix));
+        let url = self.url(&exchange.suffix);
         let fields = exchange.fields.iter().map(|(name, value)| (&**name, self.filled(value)));
         let fields: Vec<_> = fields.collect();
-        Explanation::ask(self.world, admin, &exchange.method, &url, &fields).await
+        Explanation::ask(self.world, admin, &exchange.method, &url, &fields, exchange.from).await
     }
 
     async fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {
-        let stream = self.world.network.connect(self.proxy).await?;
-        let target = self.filled(&format!("{{path}}{}", exchange.suffix));
-        let (target, host) = if self.test.front == Front::Forward {
-            (format!("http://{}{target}", self.origin.address()), self.origin.address().to_string())
-        } else {
-            (target, HOST.to_owned())
+        let network = self.world.network_of(exchange.from);
+        let stream = network.connect(self.proxy).await?;
+        let url = self.url(&exchange.suffix);
+        let rest = url.strip_prefix("http://").unwrap_or_default();
+        let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (target, host) = match self.test.front {
+            _ if exchange.method == "CONNECT" => (&*exchange.suffix, &*exchange.suffix),
+            Front::Forward => (&*url, host),
+            _ => (path, host),
         };
-        let mut asked = request(&exchange.method, &target).header("Host", &host);
+        let mut asked = request(&exchange.method, target).header("Host", host);
         for (name, value) in &exchange.fields {
             asked = asked.header(name, &self.filled(value));
         }
@@ -206,9 +234,17 @@ impl Player<'_> {
         Ok(reply)
     }
 
+    /// Returns the URL of a request: `suffix` itself, or below the test's own URL.
+    fn url(&self, suffix: &str) -> String {
+        match suffix.starts_with("http://") {
+            true => self.filled(suffix),
+            false => self.filled(&format!("{{url}}{suffix}")),
+        }
+    }
+
     /// Fills in the names in braces in a text.
     fn filled(&self, text: &str) -> String {
-        let path = format!("/{}", self.id);
+        let path = if self.id == ONLY { String::new() } else { format!("/{}", self.id) };
         let host = if self.test.front == Front::Forward {
             self.origin.address().to_string()
         } else {

@@ -1,7 +1,8 @@
 //! The environment of the scripts: the machine's network and clock, or simulated ones.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
+use std::rc::Rc;
 use std::time::Duration;
 
 use net::clock::TokioClock;
@@ -25,12 +26,22 @@ pub struct World {
     pub network: Network,
     /// Number of tests played concurrently.
     pub players: usize,
+    /// The network as a client at an address sees it, if clients can have any address.
+    pub network_from: Option<Rc<dyn Fn(IpAddr) -> Network>>,
 }
 
 impl World {
     /// Returns a world of this clock and network.
     pub fn new(clock: TokioClock, network: Network) -> World {
-        World { clock, network, players: PLAYERS }
+        World { clock, network, players: PLAYERS, network_from: None }
+    }
+
+    /// Returns the network of a client.
+    pub(super) fn network_of(&self, client: Option<IpAddr>) -> Network {
+        match client.zip(self.network_from.as_ref()) {
+            Some((client, network_from)) => network_from(client),
+            None => self.network.clone(),
+        }
     }
 
     /// Runs `test` with an origin, in real time and on the network of this machine.

@@ -136,7 +136,9 @@ fn compiled_rules_match_like_tried_rules() {
             let host = format!("{}{}", maker.host(), maker.one_of(&["", "."]));
             let pieces = ["a", "b", "B", "/", "ab", "%62", "..", ";", "é", "?", "+"];
             let path = format!("/{}", maker.text(&pieces, 6));
+            let classes = &FoundClasses::default();
             let asked = RuleFacts {
+                classes,
                 site: [None, Some("s"), Some("S"), Some("u")][maker.0.usize(..4)],
                 host: &host,
                 path: &path,
@@ -163,7 +165,8 @@ fn compiled_rules_match_like_tried_rules() {
 fn an_empty_list_has_no_rule() {
     let (scheme, client) = (Scheme::Http, IpAddr::from([127, 0, 0, 1]));
     let (host, path, method) = ("a", "/", "GET");
-    let asked = RuleFacts { site: None, host, path, method, scheme, client, upgrade: false };
+    let (site, classes) = (None, &FoundClasses::default());
+    let asked = RuleFacts { site, host, path, method, scheme, client, upgrade: false, classes };
     assert!(Rules::default().find(&asked, &HeaderMap::new()).is_none());
     assert!(Rules::new(Vec::new(), &Settings::default()).index.of_place(None, "a", "/").is_empty());
 }
