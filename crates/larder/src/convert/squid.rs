@@ -481,8 +481,8 @@ impl Squid {
         out.push(table);
     }
 
-    /// Writes a denial of paths as a rule, which comes behind all of `[[access]]`. That is its place
-    /// only if nothing is allowed before.
+    /// Writes a denial of paths as a rule, which comes behind all of `[[access]]`: its place only
+    /// if nothing is allowed before.
     fn denies_urls(&self, line: &Line, lists: &[Part], out: &mut Output) -> bool {
         let is_url = lists.iter().any(|(is_not, key, _)| !is_not && *key == URLS);
         if line.word(1) != "deny" || !is_url || self.has_allowed {

@@ -383,7 +383,8 @@ fn vcl_tests_of_cookies_follow_their_edits() {
     );
     assert_eq!(losses, Vec::<String>::new(), "{toml}");
     for text in [
-        "headers = [\"Cookie\"]\nnot-paths = [\"~^/static/\"]\ncookies = [\"sid\"]\nthen = \"continue\"\nbypass",
+        "headers = [\"Cookie\"]\nnot-paths = [\"~^/static/\"]\ncookies = [\"sid\"]\n\
+         then = \"continue\"\nbypass",
         "headers = ['X-Kind: ~^a[0-9]\\.5$']\nthen = \"continue\"\nbypass",
     ] {
         assert!(toml.contains(text), "{text}: {toml}");
@@ -414,7 +415,8 @@ fn vcl_tests_of_urls_follow_their_edits() {
     );
     assert_eq!(losses, Vec::<String>::new(), "{toml}");
     for text in [
-        "urls = ['~\\.css(\\?|$)']\npaths = [\"~preview\", '~^/a\\?b$']\nthen = \"continue\"\nbypass",
+        "urls = ['~\\.css(\\?|$)']\npaths = [\"~preview\", '~^/a\\?b$']\n\
+         then = \"continue\"\nbypass",
         "not-urls = ['~\\.css(\\?|$)']\nurls = [\"~preview\", '~^/a\\?b$']\nthen = \"continue\"",
         "not-urls = ['~\\.css(\\?|$)', \"~preview\", '~^/a\\?b$']\nthen = \"continue\"\n\
          request-remove = [\"Cookie\"]",

@@ -100,7 +100,7 @@ pub fn of_path<'a>(readings: &'a Readings<'_>) -> UrlReadings<'a> {
 /// Returns each of the `readings` of a path with its query: as written, and decoded as a form
 /// (`%3d` and `=`, `+` and a space). The order of parameters stays.
 pub fn with_query<'a>(path: &'a str, readings: &'a Readings<'_>) -> UrlReadings<'a> {
-    let Some(query) = path.find('?').map(|at| path[at..].as_bytes()) else {
+    let Some(query) = path.find('?').map(|at| &path.as_bytes()[at..]) else {
         return of_path(readings);
     };
     let decoded = query.iter().any(|byte| matches!(byte, b'%' | b'+')).then(|| decoded(query));

@@ -120,8 +120,8 @@ tests! {
     "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
 
     /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
-    /// matches, ignoring case), "Cookie: ~session=[0-9]" (a line matches the regular expression), or
-    /// one of them after a `!` (not).
+    /// matches, ignoring case), "Cookie: ~session=[0-9]" (a line matches the regular expression),
+    /// or one of them after a `!` (not).
     "headers", HEADER_TESTS, r#"["!Cookie: *session=*"]"# -> headers;
 
     /// Scheme of the URL.

@@ -28,7 +28,7 @@ pub type Acls = BTreeMap<String, Vec<String>>;
 /// are, if that is known.
 pub type OwnFields = BTreeMap<String, Option<Cases>>;
 
-/// What the configuration itself has changed in requests.
+/// Changes that the configuration itself has made in requests.
 #[derive(Clone, Debug, Default)]
 pub struct Edited {
     pub fields: OwnFields,

@@ -1,10 +1,10 @@
-//! What the subroutines have left of the URL that the client sent.
+//! The parts of the client's URL that are left after the edits of subroutines.
 
 use crate::convert::rule_draft::Tests;
 use crate::convert::url_test;
 use crate::convert::vcl::condition::{Cases, both_also, negated};
 
-/// What is left of a URL, in the order in which edits add up.
+/// The part of a URL that is left, in the order in which edits add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Left {
     Whole,

@@ -11,7 +11,7 @@ use crate::convert::vcl::syntax::{Statement, Token};
 /// which is the reason if there is none.
 pub type Redirects<'a> = BTreeMap<&'a str, (&'a str, Option<&'a [Token]>)>;
 
-/// What the subroutines say about other ones.
+/// Facts in these subroutines that decide on the translation of others.
 #[derive(Debug, Default)]
 pub struct Hints<'a> {
     pub redirects: Redirects<'a>,
@@ -151,7 +151,7 @@ fn healthy(all: &[Statement]) -> Option<Option<String>> {
     }
 }
 
-/// Reads `if (resp.status == 720) { set resp.http.Location = resp.reason; set resp.status = 301; }`.
+/// Reads `if (resp.status == 720) { set resp.http.Location = resp.reason; … }`.
 fn is_redirect<'a>(one: &'a Statement, redirects: &mut Redirects<'a>) -> bool {
     let tokens = words(&one.tokens);
     let ([.., "if", "(", "resp.status", "==", status, ")"]

@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
         is_empty && inner.iter().all(|one| one.word(0) == "unset")
     }
 
-    /// Parts requests at `if (req.http.Cookie == "")`: those that have cookies left, and the others.
+    /// Parts requests at `if (req.http.Cookie == "")`: those with cookies left, and the others.
     fn by_cookies_left(&self, rest: Cases, one: &Statement, out: &mut Output) -> (Cases, Cases) {
         let kept = vec![Tests(vec![("cookies".to_owned(), self.kept.clone())])];
         let parts = negated(&kept)
