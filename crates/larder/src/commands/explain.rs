@@ -322,7 +322,11 @@ mod tests {
     fn explanations_are_formatted_as_lines() {
         let told = json!({
             "request": "GET http://a/?u=1", "site": null, "origin": "a:80", "rules": [{ "name": "pages", "states": ["ttl = \"1m\""] }],
-            "key": {"front": "forward", "url": "http://a/", "fields": {"a": "b", "c": null}},
+            "classes": [{"name": "plan", "value": "paid", "by": "by pro*"}],
+            "key": {
+                "front": "forward", "url": "http://a/", "fields": {"a": "b", "c": null},
+                "parts": ["query none (query-drop)"],
+            },
             "past_the_cache": null,
             "stored": {"status": 200, "length": 5, "in": "memory", "in_parts": false, "age": 1,
                        "lifetime": 60, "headers": ["etag: \"x\""]},
@@ -333,8 +337,10 @@ mod tests {
         let expected = "\
 request  GET http://a/?u=1
 rule     pages (ttl = \"1m\")
+class    plan = \"paid\" (by pro*)
 origin   a:80
 key      http://a/ of forward
+         query none (query-drop)
 for      a: b, without c
 stored   200, 5 bytes in the memory, 1 s old of 60 s
          etag: \"x\"

@@ -788,7 +788,7 @@ fn nginx_maps_become_classes() {
         "name = \"old\"\nof = \"{class.kind}{query.v}\"\nvalues = [\"bot1 => 1\", \"web1 => yes\"]",
         "values = [\"a.test => a\", '~*^\\x40c$ => c', \"*.a.test => a\", \"*.b.test => b\", \
          \"www.* => w\"]",
-        "name = \"net\"\nof = \"{client_ip}\"\nvalues = [\"10.0.0.0/8 => 1\", \"10.1.0.0/16 => lab\"]",
+        "of = \"{client_ip}\"\nvalues = [\"10.0.0.0/8 => 1\", \"10.1.0.0/16 => lab\"]",
         "shares = [\"0.5% => .one\", \"20% => .two\"]",
         "request-set = [\"X-Kind: {class.kind}:{class.name}\"]",
         "key-classes = [\"variant\"]",

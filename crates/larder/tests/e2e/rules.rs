@@ -63,11 +63,6 @@ fn a_request_is_explained() {
         default-ttl = '1h'
         answer-set = ['X-Edited: yes']
         max-ttl = '50s'
-
-        [[class]]
-        name = 'source'
-        of = '{query.utm_source}'
-        values = ['x* => ours']
     ";
     let larder = Setup::reverse(&format!("http://{}", origin.address())).config(rules).start();
     let base = format!("http://{}", larder.address());
@@ -110,8 +105,6 @@ fn a_request_is_explained() {
     assert!(status.success(), "{said}");
     for line in [
         "rule     pages",
-        "class    source = \"ours\" (by x*)",
-        "         query cc=max-age=100 (query-keep, query-drop, query-sort)",
         "for      accept-language: de",
         "sent     /page?cc=max-age=100\n",
         "answer   200 of the origin",

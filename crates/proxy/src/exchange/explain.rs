@@ -218,9 +218,7 @@ pub(crate) async fn explain(
             .to_string(),
         "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
-        "classes": described.iter().map(|(name, value, by)| {
-            json!({ "name": name, "value": value, "by": by })
-        }).collect::<Vec<_>>(),
+        "classes": in_json(&described),
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
             "parts": case.key_parts(&url, &name),
@@ -638,6 +636,15 @@ impl ExplainedRequest<'_> {
         let words = || format!("{names} {verb} not apply to {}{unless_stated}", status.as_u16());
         (!names.is_empty()).then(words)
     }
+}
+
+/// Returns the names and values of classes, with what matched.
+fn in_json(classes: &[(String, String, String)]) -> Value {
+    let mut told = Vec::new();
+    for (name, value, by) in classes {
+        told.push(json!({ "name": name, "value": value, "by": by }));
+    }
+    told.into()
 }
 
 fn in_short(failure: Failure) -> String {

@@ -29,7 +29,7 @@ pub struct ClassDrafts {
     all: BTreeMap<String, Rc<ClassDraft>>,
     /// In the order of the file.
     order: Vec<String>,
-    /// What the proxy makes of them: it checks each.
+    /// The proxy's own tables, which check each draft.
     made: Classes,
 }
 

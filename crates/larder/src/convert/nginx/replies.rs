@@ -205,8 +205,7 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     let is_url = ["http://", "https://", "$scheme"].iter().any(|begin| target.starts_with(begin));
     let status = match flag {
         "permanent" => Some(301),
-        "redirect" => Some(302),
-        _ if is_url => Some(302),
+        _ if is_url || flag == "redirect" => Some(302),
         _ => None,
     };
     let (path, query) = target.split_once('?').map_or((target, None), |(p, q)| (p, Some(q)));

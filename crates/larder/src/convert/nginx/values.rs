@@ -5,8 +5,8 @@ pub fn template(text: &str, server_name: &str) -> Option<String> {
     template_with(text, server_name, &|_| None)
 }
 
-/// Returns a text with the variables of requests, first those that `own` knows; `None` if one has no
-/// equivalent.
+/// Returns a text with the variables of requests, first those that `own` knows; `None` if one has
+/// no equivalent.
 pub fn template_with(
     text: &str,
     server_name: &str,

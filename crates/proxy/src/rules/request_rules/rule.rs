@@ -402,7 +402,8 @@ impl Rule {
         }
     }
 
-    /// Puts the rule's mark, and the cookies and classes of the key, into a request that it decides.
+    /// Puts the rule's mark, and the cookies and classes of the key, into a request that it
+    /// decides.
     pub(crate) fn mark(&self, request: &mut impl EditFields, classes: &ClassValues) {
         if !self.key_classes.is_empty() {
             request.set_line(&KEY_CLASSES, &classes.key(&self.key_classes));
