@@ -131,7 +131,8 @@ tests! {
     /// Cookies: "session" (present), "theme=dark" (has such a value).
     "cookies", NAMED, r#"["session*"]"# -> cookies;
 
-    /// Listeners that the client connected to: ports, or addresses as in `listen` and `[[listener]]`.
+    /// Listeners that the client connected to: ports, or addresses as in `listen` and
+    /// `[[listener]]`.
     "listeners", LISTENERS, r#"["443"]"# -> listeners;
 }
 

@@ -208,14 +208,14 @@ impl Condition {
     }
 
     /// Returns whether the condition looks at parts of a request that are not in the key of its
-    /// object: fields, cookies, the client, the listener. The query is among them, since a rule may take
-    /// parameters out of the key.
+    /// object: fields, cookies, the client, the listener. The query is among them, since a rule may
+    /// take parameters out of the key.
     pub(super) fn looks_past_key(&self) -> bool {
         let Condition { headers, clients, query, cookies, listeners, share, .. } = self;
-        !(headers.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
-            || !listeners.is_empty()
-            || share.is_some()
-            || self.parts().any(Condition::looks_past_key)
+        let is_empty = headers.is_empty()
+            && (clients.is_empty() && query.is_empty() && cookies.is_empty())
+            && (listeners.is_empty() && share.is_none());
+        !is_empty || self.parts().any(Condition::looks_past_key)
     }
 
     /// Returns whether the condition looks at the client's address.
