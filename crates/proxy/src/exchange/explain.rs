@@ -557,13 +557,7 @@ impl ExplainedRequest<'_> {
                 let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
                 let values = RequestValues::new(from, self.head, &self.target, with_classes);
                 upstream_request.apply_rule(rule, &values, &self.target, options);
-                upstream_request.follow_redirects(
-                    options,
-                    self.head,
-                    &self.target,
-                    &self.facts,
-                    None,
-                );
+                upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;

@@ -214,7 +214,7 @@ impl NeighbourValidation {
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);
-        upstream_request.follow_redirects(options, head, &target, &facts, None);
+        upstream_request.follow_redirects(options, head, &target, &facts);
         let fallback = Fallback::on(settings.stale_if);
         Some(NeighbourValidation {
             fallback,

@@ -63,7 +63,7 @@ fn validated(mut found: Response<OriginBody>) -> Response<OriginBody> {
     found
 }
 
-/// Makes a redirect to a directory, or a refusal to list it, a 404. Leaves other errors as they are.
+/// Makes a redirect to a directory, or a refusal to list it, a 404. Leaves other errors unchanged.
 fn lacking(mut found: Response<OriginBody>) -> Response<OriginBody> {
     if found.status().is_redirection() || found.status() == StatusCode::FORBIDDEN {
         found = Response::new(OriginBody::whole(Bytes::new()));

@@ -441,8 +441,8 @@ impl RequestContext {
         }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
-        let listener = self.client.link.listener.clone();
-        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts, listener);
+        upstream_request.listener.clone_from(&self.client.link.listener);
+        upstream_request.follow_redirects(&self.options, &self.head, &named, &self.facts);
         self.use_own_tags(&mut upstream_request.headers);
         upstream_request
     }

@@ -110,6 +110,8 @@ pub(crate) struct UpstreamRequest {
     vouched: Option<Arc<Settings>>,
     /// Path that the client asked for, if a rule asks the origin for another.
     asked_path: Option<String>,
+    /// The address of the listener that the client's request arrived at, if it is known.
+    pub listener: Option<Arc<str>>,
     /// Problem of the request that a rule made of this one.
     invalid: Option<&'static str>,
 }
@@ -210,6 +212,7 @@ impl UpstreamRequest {
             pinned: None,
             vouched: target.site.vouched().cloned(),
             asked_path: None,
+            listener: None,
             invalid: None,
         }
     }
@@ -293,14 +296,13 @@ impl UpstreamRequest {
     }
 
     /// Follows redirects of the origin if the rule says so. `head` and `target` are those of the
-    /// client's request at its own site, which arrived at `listener`.
+    /// client's request at its own site.
     pub fn follow_redirects(
         &mut self,
         options: &Arc<Options>,
         head: &RequestHead,
         target: &Target<'_>,
         facts: &RequestFacts,
-        listener: Option<Arc<str>>,
     ) {
         let Some(follow) = self.actions().and_then(|actions| actions.follow.clone()) else {
             return;
@@ -308,7 +310,7 @@ impl UpstreamRequest {
         let (site, scheme) = (target.site.name().map(str::to_owned), target.scheme);
         let (host, method) = (target.place().0.to_ascii_lowercase(), head.method.clone());
         let client = options.forwarded.client(self.client.ip(), &head.fields);
-        let rules = options.clone();
+        let (rules, listener) = (options.clone(), self.listener.clone());
         let may_ask = move |url: &Url, fields: &HeaderMap| {
             let asked = RuleFacts {
                 site: site.as_deref(),

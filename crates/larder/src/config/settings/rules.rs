@@ -139,7 +139,8 @@ tests! {
 
     /// Classes of the request, as NAME=VALUE.
     "classes", Kind::List(&Kind::Text("\"NAME=VALUE\"")), r#"["plan=paid"]"# -> classes;
-    /// Listeners that the client connected to: ports, or addresses as in `listen` and `[[listener]]`.
+    /// Listeners that the client connected to: ports, or addresses as in `listen` and
+    /// `[[listener]]`.
     "listeners", LISTENERS, r#"["443"]"# -> listeners;
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::walk;
 
 /// Directives in whose arguments variables are replaced. Others compare them.
 const WITH_TEXTS: [&str; 9] = [
@@ -28,9 +27,8 @@ pub fn expand(block: &mut [Directive]) {
 
 /// Returns how often `set` occurs for a variable in a block and the blocks in it.
 fn sets(block: &[Directive], variable: &str) -> usize {
-    let mut count = 0;
-    walk(block, &mut |one| count += usize::from(one.name == "set" && one.arg(0) == variable));
-    count
+    let is_set = |one: &Directive| one.name == "set" && one.arg(0) == variable;
+    block.iter().map(|one| usize::from(is_set(one)) + sets(one.inner(), variable)).sum()
 }
 
 fn within(block: &mut [Directive], around: &Texts) {

@@ -79,12 +79,6 @@ pub fn write(servers: &mut [Server], out: &mut Output) {
     certificates(servers, out);
 }
 
-/// Returns whether only this machine reaches an address.
-pub fn is_local(address: &str) -> bool {
-    let parsed = address.parse::<std::net::SocketAddr>();
-    parsed.map_or(address.starts_with("unix:"), |address| address.ip().is_loopback())
-}
-
 /// Returns an address without the part that stands for all addresses of the machine.
 fn port(address: &str) -> &str {
     address.strip_prefix("0.0.0.0:").or(address.strip_prefix("[::]:")).unwrap_or(address)

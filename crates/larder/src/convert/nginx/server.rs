@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, Servers};
 use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
-use crate::convert::nginx::listeners;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies::{self, Place};
@@ -118,7 +117,7 @@ impl<'a> Server<'a> {
 
     /// Returns whether only this machine reaches the server.
     fn is_local(&self) -> bool {
-        self.addresses.iter().all(|(address, _)| listeners::is_local(address))
+        self.addresses.iter().all(|(address, _)| is_local(address))
     }
 
     /// Returns the addresses with this server's protocols at which others listen and it does not.
@@ -313,6 +312,12 @@ fn table_of(servers: &Servers, hosts: &[String], sites: &Sites, table: &mut Tabl
             None => {}
         }
     }
+}
+
+/// Returns whether only this machine reaches an address.
+fn is_local(address: &str) -> bool {
+    let parsed = address.parse::<std::net::SocketAddr>();
+    parsed.map_or(address.starts_with("unix:"), |address| address.ip().is_loopback())
 }
 
 /// Returns the requests that a server answers.

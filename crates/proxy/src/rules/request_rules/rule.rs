@@ -463,8 +463,8 @@ impl Rule {
 
     /// Edits the head of an origin's response as the rule requires, and adds the key's fields to
     /// `Vary`. A page under the name of a file gets `no-store` if the rule would lengthen its
-    /// lifetime ([`disguise`]). Decides on the entries for responses, and notes the decision and the
-    /// ignored fields.
+    /// lifetime ([`disguise`]). Decides on the entries for responses, and notes the decision and
+    /// the ignored fields.
     pub fn settle(&self, path: &str, of: Settled<'_>, fields: &mut HeaderMap, received: Time) {
         let (status, mut decided) = (of.status(), None);
         if let Some(responses) = self.responses.as_ref().filter(|_| of.can_be_decided()) {
