@@ -73,7 +73,7 @@ impl CacheRequest<'_> {
             || (facts.directives.reloads() && !fit.shares_reloads())
             || matches!(CollapseInput::of(&fit, &ask.key, true).decide(), Collapse::Alone);
         if is_alone {
-            return self.send_head(ask, transaction).await;
+            return Box::pin(self.send_head(ask, transaction)).await;
         }
         let name = name_of_head(&ask.key);
         let fills = &self.context.services.shared.fills;
@@ -82,7 +82,7 @@ impl CacheRequest<'_> {
             JoinResult::Ended => NextAction::Retry(transaction),
             JoinResult::New(fill) => {
                 let mut ending = HeadEnding { fills, name, fill, has_answer: false };
-                let action = self.send_head(ask, transaction).await;
+                let action = Box::pin(self.send_head(ask, transaction)).await;
                 ending.has_answer = true;
                 action
             }

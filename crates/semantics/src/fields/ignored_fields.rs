@@ -90,8 +90,11 @@ mod tests {
             ResponseDirectives::parse(&fields, &settings)
         };
         assert!(parse(&[CACHE_CONTROL]).no_store);
-        assert!(!parse(&[cdn.clone()]).no_store);
-        assert!(parse(&[cdn.clone()]).max_age == crate::fields::cache_control::Delta::parse(b"9"));
+        assert!(!parse(std::slice::from_ref(&cdn)).no_store);
+        assert!(
+            parse(std::slice::from_ref(&cdn)).max_age
+                == crate::fields::cache_control::Delta::parse(b"9")
+        );
         assert_eq!(parse(&[cdn, CACHE_CONTROL]), ResponseDirectives::default());
     }
 

@@ -90,7 +90,7 @@ fn is_pipe(one: &Statement) -> bool {
     let is_step = |one: &Statement| {
         let is_connection = one.word(1).to_ascii_lowercase().ends_with("req.http.connection");
         let is_upgrade = one.word(1).to_ascii_lowercase().ends_with("req.http.upgrade");
-        let is_own = one.word(3).to_ascii_lowercase() == "req.http.upgrade";
+        let is_own = one.word(3).eq_ignore_ascii_case("req.http.upgrade");
         let keeps = ["close", "req.http.connection"];
         let is_kept = keeps.contains(&one.word(3).to_ascii_lowercase().as_str());
         one.word(0) == "set" && ((is_connection && is_kept) || (is_upgrade && is_own))

@@ -227,10 +227,11 @@ impl Condition {
     /// tells.
     pub(super) fn looks_past_key(&self, changes_query: bool) -> bool {
         let Condition { urls, headers, clients, query, cookies, listeners, share, .. } = self;
-        !(headers.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
-            || !listeners.is_empty()
+        let is_empty = headers.is_empty()
+            && (clients.is_empty() && query.is_empty() && cookies.is_empty())
+            && (listeners.is_empty() && share.is_none());
+        !is_empty
             || (changes_query && !urls.is_empty())
-            || share.is_some()
             || self.classes.iter().any(|test| test.class().looks_past_key())
             || self.parts().any(|part| part.looks_past_key(changes_query))
     }
