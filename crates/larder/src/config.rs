@@ -4,6 +4,7 @@
 pub mod cgroup;
 mod checks;
 pub mod class;
+mod class_uses;
 pub mod configuration;
 mod credentials;
 mod env_values;

@@ -39,8 +39,8 @@ pub const CLASS: &[Field<Class>] = fields! {
 
     /// Entries of the table. The pattern is a text (in either case), a text with *, or a regular
     /// expression after ~ (~* in either case); nothing before => is the empty text. Equal texts
-    /// come first, then the first pattern that matches. If `of` is "{client_ip}", networks, of which the
-    /// longest counts.
+    /// come first, then the first pattern that matches. If `of` is "{client_ip}", networks, of
+    /// which the longest counts.
     "values", Kind::List(&ENTRY), [], live, example(r#"["gold => paid", "pro* => paid"]"#)
         -> values;
 

@@ -260,8 +260,8 @@ impl Rule {
     }
 
     /// Returns the rule with its part of the key: a digest of the conditions, if they look at what
-    /// the key does not contain. `changes_query` is true if a rule changes the query of the key. A rule with other conditions counts as another rule, whatever its
-    /// name.
+    /// the key does not contain. `changes_query` is true if a rule changes the query of the key. A
+    /// rule with other conditions counts as another rule, whatever its name.
     pub(super) fn marked(self, changes_query: bool) -> Rule {
         let answers = self.actions.as_ref().is_some_and(|of| of.is_answered());
         let is_guard = |state: &String| GUARDS.iter().any(|key| state.starts_with(*key));
