@@ -74,6 +74,11 @@ impl Masked {
         } else if name == "via" {
             // The name of this instance, which differs between two programs.
             self.text.push_str(&between(&line, "(", ")"));
+        } else if name == "traceparent" {
+            // The span of this program, which is random: version, trace, span, flags.
+            let mut parts: Vec<&str> = line.split('-').collect();
+            parts.get_mut(2).into_iter().for_each(|span| *span = "");
+            self.text.push_str(&parts.join("-"));
         } else if name == "cache-status" {
             self.take_number(&line, "ttl=");
         } else {
@@ -86,7 +91,7 @@ impl Masked {
     fn take_log(&mut self, line: &str) {
         let line = between(line, "{\"time\":\"", "\"");
         let line = between(&line, "\"duration_ms\":", ",");
-        let line = ["upstream_time_ms", "first_byte_ms", "request_id", "site", "rule"]
+        let line = ["upstream_time_ms", "first_byte_ms", "request_id", "span_id", "site", "rule"]
             .iter()
             .fold(line, |line, name| without_member(&line, name));
         self.text.push_str(&between(&line, "\"bytes_out\":", ","));

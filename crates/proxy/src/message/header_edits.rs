@@ -79,6 +79,11 @@ impl Edits {
         self.set.is_empty() && self.remove.is_empty()
     }
 
+    /// Returns whether a field of this name is set.
+    pub fn sets(&self, name: &HeaderName) -> bool {
+        self.set.iter().any(|(set, _)| set == name)
+    }
+
     /// Removes and sets the fields.
     pub fn apply(&self, fields: &mut impl EditFields) {
         self.remove(fields);

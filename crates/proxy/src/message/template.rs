@@ -186,17 +186,13 @@ impl Template {
         matches!(self.pieces.as_slice(), [Piece::Variable(only)] if only == variable)
     }
 
-    /// Returns the bytes of the text, at most [`FIELD_VALUE_MAX`].
+    /// Returns the bytes of the text.
     pub(crate) fn text(&self, values: &impl Values) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
                 Piece::Variable(variable) => values.write(variable, &mut out),
-            }
-            if out.len() > FIELD_VALUE_MAX {
-                out.truncate(FIELD_VALUE_MAX);
-                break;
             }
         }
         out
@@ -206,6 +202,7 @@ impl Template {
     /// 5.5) and at most [`FIELD_VALUE_MAX`] bytes. Returns `None` if nothing is left.
     pub(crate) fn field_value(&self, values: &impl Values) -> Option<HeaderValue> {
         let mut out = self.text(values);
+        out.truncate(FIELD_VALUE_MAX);
         for byte in out.iter_mut().filter(|byte| byte.is_ascii_control()) {
             *byte = b' ';
         }

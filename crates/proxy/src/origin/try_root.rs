@@ -29,7 +29,14 @@ impl TryRootOrigin {
         outgoing: Outgoing<'_>,
     ) -> Result<Response<OriginBody>, Failure> {
         let Some(to) = &self.to else {
-            let found = self.files.clone().send(with, outgoing).await?;
+            let found = match outgoing.again {
+                Some(again) => {
+                    // A date may be of what the origin servers had before.
+                    let of_file = || without_date(again(), |has_tag| !has_tag);
+                    self.files.clone().send(with, outgoing.with_request(&of_file)).await?
+                }
+                None => self.files.clone().send(with, outgoing).await?,
+            };
             return Ok(if is_of_file(&found) { validated(found) } else { lacking(found) });
         };
         let is_read = |method: &Method| matches!(*method, Method::GET | Method::HEAD);

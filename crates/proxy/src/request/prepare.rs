@@ -121,12 +121,15 @@ fn rule_for(
     };
     let from = (client, from.listener);
     let found = with_facts(options, head, (target, known), from, |asked| {
-        let rule = rules.find(asked, &head.fields)?;
-        let classes = ClassValues::of(&rule.classes, asked, &head.fields);
-        Some((rule, classes))
+        let mut rule = rules.find(asked, &head.fields);
+        let classes = rule.as_ref().map(|of| ClassValues::of(&of.classes, asked, &head.fields));
+        if known.are_ambiguous() {
+            // The origin server may read another value than the one in the key.
+            rule = Some(rules.past_cache(rule));
+        }
+        (rule, classes.unwrap_or_default())
     });
-    let (rule, classes) = found.flatten().unzip();
-    (rule, classes.unwrap_or_default())
+    found.unwrap_or_default()
 }
 
 /// Describes the classes of a request ([`Classes::described`]).

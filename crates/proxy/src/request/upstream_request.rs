@@ -312,10 +312,14 @@ impl UpstreamRequest {
         let client = options.forwarded.client(self.client.ip(), &head.fields);
         let (rules, listener) = (options.clone(), self.listener.clone());
         let may_ask = move |url: &Url, fields: &HeaderMap| {
+            let path = url.path_and_query();
+            if rules.rules.hide_from_redirects(site.as_deref(), &host, path) {
+                return false;
+            }
             let asked = RuleFacts {
                 site: site.as_deref(),
                 host: &host,
-                path: url.path_and_query(),
+                path,
                 method: method.as_str(),
                 scheme,
                 client,

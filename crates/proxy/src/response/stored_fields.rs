@@ -216,6 +216,7 @@ impl StoredFields {
                 Some(rule) if name == b"vary" => rule.unfolded(value),
                 _ => None,
             };
+            let is_sent = is_sent && unfolded.as_ref().is_none_or(|line| !line.is_empty());
             if is_sent && !self.is_edited(spelled) {
                 take(name, spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }

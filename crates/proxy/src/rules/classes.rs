@@ -6,17 +6,20 @@
 //!
 //! A class is looked up when something asks for it, and once for a request ([`FoundClasses`]).
 
-use std::cell::RefCell;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{
+    AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode,
+};
 use semantics::Fields;
 use smallvec::SmallVec;
 
 use crate::message::cookies;
-use crate::message::template::{Stage, Template, Values, Variable, parameter, write_shown};
+use crate::message::template::{Stage, Template, Values, Variable, write_shown};
 use crate::rules::classes::class_table::{ClassTable, Found};
 use crate::rules::request_rules::RuleFacts;
 
@@ -46,9 +49,31 @@ pub struct Class {
 #[derive(Clone, Debug, Default)]
 pub struct Classes(Vec<Arc<Class>>);
 
-/// The values of the classes that were looked up for one request, by their numbers.
+/// The values of the classes that were looked up for one request.
 #[derive(Debug, Default)]
-pub struct FoundClasses(RefCell<SmallVec<[(u32, u32); 4]>>);
+pub struct FoundClasses(RefCell<SmallVec<[Known; 4]>>);
+
+/// The value of a class for one request. Servers do not agree on which of several fields, cookies
+/// or parameters with one name counts, and how a cookie's value is spelled. A class of such a text
+/// has further values, those of its other readings.
+#[derive(Clone, Debug)]
+struct Known {
+    class: u32,
+    value: u32,
+    /// The values of other readings that differ.
+    others: SmallVec<[u32; 2]>,
+    /// True if not all readings were looked up.
+    is_open: bool,
+}
+
+impl Known {
+    fn is_ambiguous(&self) -> bool {
+        self.is_open || !self.others.is_empty()
+    }
+}
+
+/// Maximum number of other readings that are looked up.
+const READINGS_MAX: usize = 8;
 
 /// A condition: that a class has a value.
 #[derive(Clone)]
@@ -215,8 +240,30 @@ impl Class {
     fn look_up(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Found {
         match self.table.of_client(asked.client) {
             Some(found) => found,
-            None => self.table.of_text(&self.of.text(&FactValues { asked, fields, of: self })),
+            None => self.table.of_text(&self.of.text(&FactValues::new(asked, fields, self, 0))),
         }
+    }
+
+    /// Looks the class up in all readings of its text.
+    fn known(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Known {
+        let (class, mut others) = (self.number, SmallVec::new());
+        if let Some(found) = self.table.of_client(asked.client) {
+            return Known { class, value: found.value(), others, is_open: false };
+        }
+        let values = FactValues::new(asked, fields, self, 0);
+        let value = self.table.of_text(&self.of.text(&values)).value();
+        let readings = values.others.get();
+        // The readings of several variables can be combined.
+        let is_single = self.of.pieces().len() == 1;
+        let is_open = values.is_open.get() || readings > if is_single { READINGS_MAX } else { 0 };
+        for reading in 1..=readings.min(READINGS_MAX) {
+            let text = self.of.text(&FactValues::new(asked, fields, self, reading));
+            let other = self.table.of_text(&text).value();
+            if other != value && !others.contains(&other) {
+                others.push(other);
+            }
+        }
+        Known { class, value, others, is_open }
     }
 }
 
@@ -231,20 +278,43 @@ impl fmt::Debug for Class {
 impl FoundClasses {
     /// Returns the number of the class's value for the request.
     fn of(&self, class: &Class, asked: &RuleFacts<'_>, fields: &impl Fields) -> u32 {
-        let is_it = |(number, _): &&(u32, u32)| *number == class.number;
-        let known = self.0.borrow().iter().find(is_it).map(|(_, value)| *value);
-        known.unwrap_or_else(|| {
-            let value = class.look_up(asked, fields).value();
-            self.0.borrow_mut().push((class.number, value));
-            value
-        })
+        self.with(class, asked, fields, |known| known.value)
+    }
+
+    fn with<T>(
+        &self,
+        class: &Class,
+        asked: &RuleFacts<'_>,
+        fields: &impl Fields,
+        take: impl FnOnce(&Known) -> T,
+    ) -> T {
+        let is_it = |known: &Known| known.class == class.number;
+        let place = self.0.borrow().iter().position(is_it);
+        let place = place.unwrap_or_else(|| {
+            let known = class.known(asked, fields);
+            let mut all = self.0.borrow_mut();
+            all.push(known);
+            all.len() - 1
+        });
+        take(&self.0.borrow()[place])
+    }
+
+    /// Returns whether a class that was looked up has several values, by the reading of its text.
+    pub(crate) fn are_ambiguous(&self) -> bool {
+        self.0.borrow().iter().any(Known::is_ambiguous)
     }
 }
 
 impl ClassTest {
-    /// Returns whether the class of a request has the value.
-    pub(crate) fn holds(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> bool {
-        asked.classes.of(&self.class, asked, fields) == self.value
+    /// Returns whether the class of a request has the value: in all readings of its text, or
+    /// `loosely` in any.
+    pub(crate) fn holds(&self, asked: &RuleFacts<'_>, fields: &impl Fields, loosely: bool) -> bool {
+        asked.classes.with(&self.class, asked, fields, |known| match loosely {
+            true => {
+                known.is_open || known.value == self.value || known.others.contains(&self.value)
+            }
+            false => known.value == self.value && !known.is_ambiguous(),
+        })
     }
 
     pub(crate) fn class(&self) -> &Class {
@@ -309,6 +379,50 @@ struct FactValues<'a, F> {
     asked: &'a RuleFacts<'a>,
     fields: &'a F,
     of: &'a Class,
+    /// The number of the reading, 0 for the usual one.
+    reading: usize,
+    /// The number of other readings that a variable has.
+    others: Cell<usize>,
+    /// True if a class among the variables has several values.
+    is_open: Cell<bool>,
+}
+
+impl<'a, F: Fields> FactValues<'a, F> {
+    fn new(
+        asked: &'a RuleFacts<'a>,
+        fields: &'a F,
+        of: &'a Class,
+        reading: usize,
+    ) -> FactValues<'a, F> {
+        let (others, is_open) = (Cell::new(0), Cell::new(false));
+        FactValues { asked, fields, of, reading, others, is_open }
+    }
+
+    /// Writes the reading that is asked for, or the usual one, which is the first.
+    fn write_one<T: AsRef<[u8]>>(&self, mut readings: Vec<T>, out: &mut Vec<u8>) {
+        self.others.set(self.others.get().max(readings.len().saturating_sub(1)));
+        let at = if self.reading < readings.len() { self.reading } else { 0 };
+        if !readings.is_empty() {
+            out.extend_from_slice(readings.swap_remove(at).as_ref());
+        }
+    }
+}
+
+/// Returns the readings of the cookies with a name: each value, without quotes, and
+/// percent-decoded.
+fn readings_of_cookie<'f>(fields: &'f impl Fields, name: &str) -> Vec<Cow<'f, [u8]>> {
+    let named = cookies::pairs(fields).filter(|(known, _)| *known == name.as_bytes());
+    let mut readings: Vec<Cow<'f, [u8]>> = Vec::new();
+    for (_, value) in named {
+        let bare = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+        let decoded = Cow::from(percent_decode(bare.unwrap_or(value)));
+        for reading in [Cow::Borrowed(value), Cow::Borrowed(bare.unwrap_or(value)), decoded] {
+            if !readings.contains(&reading) {
+                readings.push(reading);
+            }
+        }
+    }
+    readings
 }
 
 impl<F: Fields> Values for FactValues<'_, F> {
@@ -325,21 +439,33 @@ impl<F: Fields> Values for FactValues<'_, F> {
             Variable::Uri => out.extend_from_slice(asked.path.as_bytes()),
             Variable::Site => out.extend_from_slice(asked.site.unwrap_or_default().as_bytes()),
             Variable::Header(name) => {
-                out.extend(self.fields.lines(name).collect::<Vec<_>>().join(&b", "[..]))
+                let lines: Vec<&[u8]> = self.fields.lines(name).collect();
+                match lines.len() {
+                    0 | 1 => self.write_one(lines, out),
+                    _ => {
+                        let joined = lines.join(&b", "[..]);
+                        let lines = lines.into_iter().map(Cow::Borrowed);
+                        self.write_one(
+                            [Cow::Owned(joined)].into_iter().chain(lines).collect(),
+                            out,
+                        );
+                    }
+                }
             }
-            Variable::Cookie(name) => {
-                let mut pairs = cookies::pairs(self.fields);
-                let value = pairs.find(|(known, _)| *known == name.as_bytes());
-                out.extend_from_slice(value.map_or(b"", |(_, value)| value));
-            }
+            Variable::Cookie(name) => self.write_one(readings_of_cookie(self.fields, name), out),
             Variable::Parameter(name) => {
-                out.extend_from_slice(parameter(query, name).as_bytes());
+                let pairs = form_urlencoded::parse(query.as_bytes());
+                let named = pairs.filter(|(known, _)| known == name);
+                let values = named.map(|(_, value)| value.into_owned().into_bytes());
+                self.write_one(values.collect(), out);
             }
             Variable::Class(name) => {
                 let part = self.of.parts.iter().find(|part| *part.name == **name);
                 if let Some(part) = part {
-                    let number = asked.classes.of(part, asked, self.fields);
-                    out.extend_from_slice(part.table.value(number).as_bytes());
+                    asked.classes.with(part, asked, self.fields, |known| {
+                        self.is_open.set(self.is_open.get() || known.is_ambiguous());
+                        out.extend_from_slice(part.table.value(known.value).as_bytes());
+                    });
                 }
             }
             // `Classes::add` refuses them.

@@ -145,6 +145,21 @@ impl Rules {
         self.index.looks_at_clients()
     }
 
+    /// Returns whether a rule for this place that keeps requests out looks at what is not known of
+    /// the target of a redirect that the proxy follows.
+    pub fn hide_from_redirects(&self, site: Option<&str>, host: &str, path: &str) -> bool {
+        let hides = |rule: &Rule| rule.keeps_out() && rule.when.looks_past_redirects();
+        let places = self.index.of_place(site, host, path);
+        places.into_iter().any(|number| hides(&self.list[number]))
+    }
+
+    /// Returns a rule as one that keeps requests from the cache.
+    pub(crate) fn past_cache(&self, rule: Option<Arc<Rule>>) -> Arc<Rule> {
+        let rule = rule.map(|rule| Rule::clone(&rule));
+        let rule = rule.unwrap_or_else(|| Rule::new(NONE.to_owned(), self.base.clone()));
+        Arc::new(Rule { bypass: true, ..rule })
+    }
+
     /// Returns the rule for a request with these fields: the rules that match it, taken together.
     pub fn find(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Option<Arc<Rule>> {
         self.taken(&self.index.find(asked, fields))

@@ -242,6 +242,7 @@ fn of_texts(texts: &[String], values: &mut Numbered) -> Result<Lookup, String> {
     let patterns = patterns.map(|(at, (text, _))| (Pattern::ignoring_case(text), at));
     let patterns: Vec<_> = patterns.collect();
     let mut builder = RegexSetBuilder::new(expressions.iter().map(Regex::as_str));
+    builder.unicode(!expressions.iter().all(|one| one.as_str().is_ascii()));
     builder.size_limit(REGEXES_MAX).dfa_size_limit(REGEXES_MAX);
     let regexes = builder
         .build()
@@ -256,13 +257,16 @@ fn of_texts(texts: &[String], values: &mut Numbered) -> Result<Lookup, String> {
     Ok(Lookup::Texts(Box::new(table)))
 }
 
-/// Compiles what follows `~`. The expression itself says if it ignores case.
+/// Compiles what follows `~`. The expression itself says if it ignores case. One in ASCII looks at
+/// bytes: a word boundary between characters of Unicode takes much longer to find in a text that is
+/// not ASCII.
 fn regex(expression: &str) -> Result<Regex, String> {
     let expression = match expression.strip_prefix('*') {
         Some(rest) => format!("(?i){rest}"),
         None => expression.to_owned(),
     };
     let mut builder = RegexBuilder::new(&expression);
+    builder.unicode(!expression.is_ascii());
     builder.size_limit(REGEX_MAX).dfa_size_limit(REGEX_MAX);
     builder.build().map_err(|error| {
         let why = error.to_string();

@@ -124,28 +124,58 @@ const REGEX_MAX: usize = 1 << 20;
 
 impl Condition {
     /// Returns whether the condition holds for a request, with its path and query read as
-    /// `reading`.
+    /// `reading`; `loosely`, for rules that keep requests out: with methods in any case, and
+    /// classes in any reading of their text.
     pub(super) fn holds(
         &self,
         asked: &RuleFacts<'_>,
         fields: &impl Fields,
         reading: &UrlReading<'_>,
-        any_case: bool,
+        loosely: bool,
     ) -> bool {
-        let Condition { sites, hosts, paths, urls, methods, headers, not, any, .. } = self;
-        (sites.is_empty() || is_for_site(sites, asked))
-            && (hosts.is_empty() || is_for_host(hosts, asked))
-            && (paths.is_empty() || is_for_path(paths, reading.path))
-            && (urls.is_empty() || is_for_path(urls, &reading.url))
-            && (methods.is_empty() || is_for_method(methods, asked.method, any_case))
-            && headers.iter().all(|test| test.holds(fields))
-            && self.rest_holds(asked, fields)
-            && not.as_ref().is_none_or(|not| !not.meets(asked, fields, reading))
-            && (any.is_empty() || any.iter().any(|one| one.holds(asked, fields, reading, any_case)))
+        self.holds_apart_from_url(asked, fields, loosely)
+            && self.holds_for_url(asked, fields, reading, loosely)
     }
 
-    /// Returns whether any entry of any list matches, methods in their exact case.
-    fn meets(&self, asked: &RuleFacts<'_>, fields: &impl Fields, reading: &UrlReading<'_>) -> bool {
+    /// Returns whether that holds of the condition which does not look at the URL.
+    pub(super) fn holds_apart_from_url(
+        &self,
+        asked: &RuleFacts<'_>,
+        fields: &impl Fields,
+        loosely: bool,
+    ) -> bool {
+        let Condition { sites, hosts, methods, headers, .. } = self;
+        (sites.is_empty() || is_for_site(sites, asked))
+            && (hosts.is_empty() || is_for_host(hosts, asked))
+            && (methods.is_empty() || is_for_method(methods, asked.method, loosely))
+            && headers.iter().all(|test| test.holds(fields))
+            && self.rest_holds(asked, fields, loosely)
+    }
+
+    /// Returns whether the rest holds, which may look at the URL.
+    pub(super) fn holds_for_url(
+        &self,
+        asked: &RuleFacts<'_>,
+        fields: &impl Fields,
+        reading: &UrlReading<'_>,
+        loosely: bool,
+    ) -> bool {
+        let Condition { paths, urls, not, any, .. } = self;
+        (paths.is_empty() || is_for_path(paths, reading.path))
+            && (urls.is_empty() || is_for_path(urls, &reading.url))
+            && not.as_ref().is_none_or(|not| !not.meets(asked, fields, reading, !loosely))
+            && (any.is_empty() || any.iter().any(|one| one.holds(asked, fields, reading, loosely)))
+    }
+
+    /// Returns whether any entry of any list matches, methods in their exact case; `loosely` as in
+    /// [`Condition::holds`], for classes alone.
+    fn meets(
+        &self,
+        asked: &RuleFacts<'_>,
+        fields: &impl Fields,
+        reading: &UrlReading<'_>,
+        loosely: bool,
+    ) -> bool {
         is_for_site(&self.sites, asked)
             || is_for_host(&self.hosts, asked)
             || is_for_path(&self.paths, reading.path)
@@ -156,18 +186,18 @@ impl Condition {
             || self.clients.contain(asked.client)
             || is_for_query(&self.query, asked.path)
             || has_cookie(&self.cookies, fields)
-            || is_of_class(&self.classes, asked, fields)
+            || is_of_class(&self.classes, asked, fields, loosely)
             || is_for_listener(&self.listeners, asked)
             || self.share.is_some_and(|share| share.includes(asked.client))
     }
 
     /// Returns whether the lists hold that no index covers.
-    fn rest_holds(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> bool {
+    fn rest_holds(&self, asked: &RuleFacts<'_>, fields: &impl Fields, loosely: bool) -> bool {
         (self.schemes.is_empty() || self.schemes.contains(&asked.scheme))
             && (self.clients.is_empty() || self.clients.contain(asked.client))
             && (self.query.is_empty() || is_for_query(&self.query, asked.path))
             && (self.cookies.is_empty() || has_cookie(&self.cookies, fields))
-            && (self.classes.is_empty() || is_of_class(&self.classes, asked, fields))
+            && (self.classes.is_empty() || is_of_class(&self.classes, asked, fields, loosely))
             && (self.listeners.is_empty() || is_for_listener(&self.listeners, asked))
             && self.share.is_none_or(|share| share.includes(asked.client))
     }
@@ -239,6 +269,14 @@ impl Condition {
     /// Returns whether the condition looks at path and query together.
     pub(super) fn looks_at_url(&self) -> bool {
         !self.urls.is_empty() || self.parts().any(Condition::looks_at_url)
+    }
+
+    /// Returns whether the condition looks at what is not known of a redirect's target: the
+    /// listener, and classes by the client's own fields.
+    pub(super) fn looks_past_redirects(&self) -> bool {
+        !self.listeners.is_empty()
+            || self.classes.iter().any(|test| test.class().looks_past_key())
+            || self.parts().any(Condition::looks_past_redirects)
     }
 
     /// Returns whether the condition looks at the client's address.
@@ -317,8 +355,13 @@ fn has_cookie(tests: &[NamedTest], fields: &impl Fields) -> bool {
             .any(|(name, value)| tests.iter().any(|test| test.fits(name, value)))
 }
 
-fn is_of_class(tests: &[ClassTest], asked: &RuleFacts<'_>, fields: &impl Fields) -> bool {
-    tests.iter().any(|test| test.holds(asked, fields))
+fn is_of_class(
+    tests: &[ClassTest],
+    asked: &RuleFacts<'_>,
+    fields: &impl Fields,
+    loosely: bool,
+) -> bool {
+    tests.iter().any(|test| test.holds(asked, fields, loosely))
 }
 
 impl PathTest {
@@ -351,6 +394,8 @@ impl PathTest {
     pub fn parse(text: &str, ignores_case: bool) -> Result<PathTest, String> {
         if let Some(expression) = text.strip_prefix('~') {
             let mut builder = RegexBuilder::new(expression);
+            // Word boundaries between characters of Unicode take much longer to find.
+            builder.unicode(!expression.is_ascii());
             builder.case_insensitive(ignores_case).size_limit(REGEX_MAX).dfa_size_limit(REGEX_MAX);
             let regex = builder.build().map_err(|error| {
                 let why = error.to_string();

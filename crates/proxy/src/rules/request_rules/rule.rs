@@ -512,6 +512,13 @@ impl Rule {
             .filter(|answer| applies(&answer.statuses))
             .map(|answer| &answer.edits)
             .collect();
+        // What the operator sets is not ignored.
+        let is_set = |name: &&HeaderName| applying.iter().any(|edits| edits.sets(name));
+        let (own, left): (Vec<_>, Vec<_>) = self.ignored.iter().partition(is_set);
+        if !own.is_empty() && fields.get(IGNORED).is_some_and(|names| !names.is_empty()) {
+            let left: Vec<HeaderName> = left.into_iter().cloned().collect();
+            fields.insert(IGNORED, ignored_fields::value_of(&left, self.key_names()));
+        }
         applying.into_iter().for_each(|edits| edits.apply(fields));
         takes_part
     }
@@ -552,20 +559,25 @@ impl Rule {
         if !self.unfolds_vary() {
             return;
         }
-        for (_, line) in fields.iter_mut().filter(|(name, _)| *name == header::VARY) {
-            if let Some(unfolded) = self.unfolded(line.as_bytes()) {
-                *line = unfolded;
-            }
+        let lines = fields.get_all(header::VARY).iter();
+        let lines = lines.map(|line| self.unfolded(line.as_bytes()).unwrap_or(line.clone()));
+        let lines: Vec<HeaderValue> = lines.filter(|line| !line.is_empty()).collect();
+        fields.remove(header::VARY);
+        for line in lines {
+            fields.append(header::VARY, line);
         }
     }
 
-    /// Returns the replacement by [`Rule::unfold_vary`] for a line of `Vary`, if there is one.
+    /// Returns the replacement by [`Rule::unfold_vary`] for a line of `Vary`, if there is one; an
+    /// empty one for a line that is left out.
     pub(crate) fn unfolded(&self, line: &[u8]) -> Option<HeaderValue> {
         let is = |known: &HeaderName| line.eq_ignore_ascii_case(known.as_str().as_bytes());
         match () {
             () if is(&DEVICE) => Some(HeaderValue::from_name(header::USER_AGENT)),
             () if is(&KEY_COOKIES) => Some(HeaderValue::from_name(header::COOKIE)),
-            () if is(&KEY_CLASSES) => self.class_names(),
+            () if is(&KEY_CLASSES) => {
+                Some(self.class_names().unwrap_or(HeaderValue::from_static("")))
+            }
             () if is(&DECIDED_BY) => self.condition_names.clone(),
             () => None,
         }

@@ -182,10 +182,12 @@ impl RuleIndex {
             return true;
         };
         let mut readings = readings.iter();
-        match keeps_out {
-            true => readings.any(|reading| rest.holds(asked, fields, reading, true)),
-            false => readings.all(|reading| rest.holds(asked, fields, reading, false)),
-        }
+        let mut holds = |reading| rest.holds_for_url(asked, fields, reading, keeps_out);
+        rest.holds_apart_from_url(asked, fields, keeps_out)
+            && match keeps_out {
+                true => readings.any(&mut holds),
+                false => readings.all(&mut holds),
+            }
     }
 
     /// Returns the numbers of all rules that match this site, host and path for some method, fields
