@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use std::{io, thread};
+use std::{fmt, io, thread};
 
 use crate::watch::watcher::WatchStats;
 
@@ -72,9 +72,10 @@ impl Upkeep {
         }
         match Known::open(&self.path, &self.options) {
             Ok(known) => {
-                log::info!("{path} now leads to another directory, which is served from now on");
-                known.unwatched.iter().for_each(|why| self.tell_unwatched(why));
+                let unwatched = known.unwatched.as_ref().map(ToString::to_string);
                 current.replace(known);
+                log::info!("{path} now leads to another directory, which is served from now on");
+                unwatched.iter().for_each(|why| self.tell_unwatched(why));
                 *is_gone = false;
             }
             Err(why) if !*is_gone => {
@@ -90,13 +91,13 @@ impl Upkeep {
         if let Ok(known) = Known::open(&self.path, &self.options)
             && known.unwatched.is_none()
         {
-            log::info!("{}: the kernel now reports file changes", self.path.display());
             current.replace(known);
+            log::info!("{}: the kernel now reports file changes", self.path.display());
         }
     }
 
     /// Warns that the files of a root that was just opened are not watched.
-    fn tell_unwatched(&self, why: &io::Error) {
+    fn tell_unwatched(&self, why: &impl fmt::Display) {
         let interval = self.options.watch.interval.as_millis();
         log::warn!(
             "{}: the kernel cannot report file changes ({why}; see \
