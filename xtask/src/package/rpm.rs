@@ -1,11 +1,24 @@
 //! The package for Fedora, Red Hat, SUSE and their relatives.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use rpm::{BuildConfig, CompressionWithLevel, Dependency, FileOptions, PackageBuilder};
 
 use super::contents::{CHANGELOG, CONFIGURATION, Contents, Folders, LICENSE, ROTATION};
 use crate::workspace::VERSION;
 
 const FOLDERS: Folders = Folders { zsh: "site-functions" };
+
+/// The file with the licence.
+const LICENSED: &str = "usr/share/licenses/larder/LICENSE";
+
+/// Returns the directories on the way to a file that are of this package alone, so that its removal
+/// removes them.
+fn own_directories(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_own = |directory: &&Path| directory.iter().any(|name| name == "larder");
+    path.ancestors().skip(1).filter(is_own).map(Path::to_owned)
+}
 
 /// Returns the package.
 ///
@@ -35,6 +48,8 @@ pub fn write(contents: &Contents, time: u64) -> Result<Vec<u8>, String> {
         .post_uninstall_script(include_str!("../../../packaging/rpm/postun"));
     let mut files = contents.installed(&FOLDERS)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
+    let paths = files.iter().map(|file| Path::new(&file.path)).chain([Path::new(LICENSED)]);
+    let directories: BTreeSet<PathBuf> = paths.flat_map(own_directories).collect();
     for file in files {
         let mode = u16::try_from(file.mode).unwrap_or_default();
         let mut options = FileOptions::new(format!("/{}", file.path)).permissions(mode);
@@ -45,18 +60,18 @@ pub fn write(contents: &Contents, time: u64) -> Result<Vec<u8>, String> {
         }
         package.with_file_contents(file.bytes.unwrap_or_default(), options).map_err(failed)?;
     }
-    let directory = |path: &str| FileOptions::dir(path).permissions(0o755);
+    for directory in directories {
+        let options = FileOptions::dir(format!("/{}", directory.display())).permissions(0o755);
+        package.with_dir_entry(options).map_err(failed)?;
+    }
     package
-        .with_dir_entry(directory("/etc/larder"))
-        .and_then(|package| package.with_dir_entry(directory("/usr/share/doc/larder")))
-        .and_then(|package| package.with_dir_entry(directory("/usr/share/licenses/larder")))
+        .with_file_contents(
+            LICENSE,
+            FileOptions::new(format!("/{LICENSED}")).permissions(0o644).license(),
+        )
         .and_then(|package| {
             let path = "/usr/share/doc/larder/CHANGELOG.md";
             package.with_file_contents(CHANGELOG, FileOptions::new(path).permissions(0o644).doc())
-        })
-        .and_then(|package| {
-            let options = FileOptions::new("/usr/share/licenses/larder/LICENSE");
-            package.with_file_contents(LICENSE, options.permissions(0o644).license())
         })
         .map_err(failed)?;
     let mut bytes = Vec::new();
