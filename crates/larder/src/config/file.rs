@@ -75,7 +75,7 @@ const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 const ANY: &str = "any";
 
 /// Lists of conditions, which match everything when they are empty.
-const CONDITIONS: [&str; 14] = [
+pub const CONDITIONS: [&str; 14] = [
     "sites",
     "hosts",
     "paths",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fmt::Write as _;
 
-use crate::config::file::File;
+use crate::config::file::{CONDITIONS, File};
 use crate::config::layers::{Layer, Place, Problems};
 use crate::config::loaded::Loaded;
 use crate::convert::source::At;
@@ -72,7 +72,7 @@ impl Table {
         if let Some((key, value)) = &removed {
             self.comments.push(plain(&format!("{key} = {value}")));
         }
-        let is_test = CONDITIONS.contains(&key.trim_start_matches("not-"));
+        let is_test = is_condition(key);
         match self.kind {
             _ if removed.is_none() => self.is_refused = true,
             "rule" if is_test && self.keeps_out() => {}
@@ -92,8 +92,7 @@ impl Table {
 
     /// Leaves the conditions of a rule, and one action.
     fn reduce(&mut self, key: &str, value: &str) {
-        let is_kept = |key: &str| CONDITIONS.contains(&key.trim_start_matches("not-"));
-        self.keys.retain(|(key, _)| is_kept(key));
+        self.keys.retain(|(key, _)| is_condition(key));
         if key == "bypass" {
             self.set("then", text("continue"));
         }
@@ -131,23 +130,11 @@ const ACTIONS: [&str; 11] = [
     "remove-query",
 ];
 
-/// Keys of a rule that say which requests it is for, without `not-`.
-const CONDITIONS: [&str; 14] = [
-    "name",
-    "any",
-    "sites",
-    "hosts",
-    "paths",
-    "urls",
-    "methods",
-    "headers",
-    "schemes",
-    "clients",
-    "query",
-    "cookies",
-    "classes",
-    "listeners",
-];
+/// Returns whether a key of a rule says which requests it is for, or what it is called.
+fn is_condition(key: &str) -> bool {
+    let key = key.trim_start_matches("not-");
+    ["name", "any"].contains(&key) || CONDITIONS.contains(&key)
+}
 
 /// The converted configuration.
 #[derive(Clone, Debug, Default)]
