@@ -299,6 +299,12 @@ fn contradictions() {
         problems("cache = 'none'\n[fleet]\nlisten = '127.0.0.1:1'\ncapacity = '1G'"),
         "larder.toml:4: fleet.capacity: expected 0: without a cache a node owns nothing"
     );
+    let collector = "otlp-endpoint = 'http://127.0.0.1:4318/v1/traces'";
+    let expected = match cfg!(feature = "otlp") {
+        true => "without traces there are no spans: set tracing to \"continue\" or \"start\"",
+        false => "this program was built without OTLP: build it with --features otlp",
+    };
+    assert_eq!(problems(collector), format!("larder.toml:1: otlp-endpoint: {expected}"));
     assert_eq!(
         problems("admin-token = 'a'\nadmin-token-file = 'b'"),
         "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"
