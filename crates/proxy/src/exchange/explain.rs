@@ -54,6 +54,7 @@ use crate::request::context::fleet_host;
 use crate::request::prepare::{Prepared, described_classes, prepare, with_values};
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::route::Route;
+use crate::request::server_choice::ServerChoice;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
@@ -168,6 +169,7 @@ struct ExplainedRequest<'a> {
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
     classes: &'a ClassValues,
+    server: ServerChoice,
     /// Client that requests the explanation.
     client: SocketAddr,
     now: Time,
@@ -196,8 +198,19 @@ pub(crate) async fn explain(
     let facts = target.site.facts(head, identity, &options.semantics);
     let (now, age_limit) = (services.clock.time(), services.age_limit());
     let classes = &classes;
-    let case =
-        ExplainedRequest { options, head, target, facts, rule, classes, client, now, age_limit };
+    let server = ServerChoice::of(rule.as_deref(), &values, &target, options);
+    let case = ExplainedRequest {
+        options,
+        head,
+        target,
+        facts,
+        rule,
+        classes,
+        server,
+        client,
+        now,
+        age_limit,
+    };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let (site, key) = (case.target.site.name(), case.target.site.key(&name));
@@ -213,9 +226,7 @@ pub(crate) async fn explain(
     let mut told = json!({
         "request": format!("{} {url}", head.method),
         "site": site,
-        "origin": Target { site: case.origin_site(), ..case.target }
-            .origin(&options.upstream)
-            .to_string(),
+        "origin": case.origin(),
         "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
         "classes": in_json(&described),
@@ -281,7 +292,7 @@ impl ExplainedRequest<'_> {
         if !actions.allows(&self.head.method) {
             return Some("refuse it with 405 (allow-methods)".to_owned());
         }
-        if !actions.allows_host(self.target.host) {
+        if matches!(self.server, ServerChoice::Refused) {
             return Some("refuse it with 403 (allowed-hosts)".to_owned());
         }
         match actions.reply.as_ref()? {
@@ -345,6 +356,19 @@ impl ExplainedRequest<'_> {
     /// Returns the site whose origin would serve the request.
     fn origin_site(&self) -> &Site {
         self.options.origin_site(self.target.site, self.rule.as_deref())
+    }
+
+    /// Returns the origin that would serve the request; `None` if none may.
+    fn origin(&self) -> Option<String> {
+        let limits = &self.options.upstream;
+        match &self.server {
+            ServerChoice::Configured => {
+                let target = Target { site: self.origin_site(), ..self.target };
+                Some(target.origin(limits).to_string())
+            }
+            ServerChoice::Named(server) => Some(server.endpoint(limits).to_string()),
+            ServerChoice::Refused => None,
+        }
     }
 
     /// Returns what is stored for the request.
