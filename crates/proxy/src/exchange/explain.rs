@@ -169,7 +169,6 @@ struct ExplainedRequest<'a> {
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
     classes: &'a ClassValues,
-    server: ServerChoice,
     /// Client that requests the explanation.
     client: SocketAddr,
     now: Time,
@@ -198,19 +197,8 @@ pub(crate) async fn explain(
     let facts = target.site.facts(head, identity, &options.semantics);
     let (now, age_limit) = (services.clock.time(), services.age_limit());
     let classes = &classes;
-    let server = ServerChoice::of(rule.as_deref(), &values, &target, options);
-    let case = ExplainedRequest {
-        options,
-        head,
-        target,
-        facts,
-        rule,
-        classes,
-        server,
-        client,
-        now,
-        age_limit,
-    };
+    let case =
+        ExplainedRequest { options, head, target, facts, rule, classes, client, now, age_limit };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let (site, key) = (case.target.site.name(), case.target.site.key(&name));
@@ -292,7 +280,7 @@ impl ExplainedRequest<'_> {
         if !actions.allows(&self.head.method) {
             return Some("refuse it with 405 (allow-methods)".to_owned());
         }
-        if matches!(self.server, ServerChoice::Refused) {
+        if matches!(self.server(), ServerChoice::Refused) {
             return Some("refuse it with 403 (allowed-hosts)".to_owned());
         }
         match actions.reply.as_ref()? {
@@ -358,10 +346,22 @@ impl ExplainedRequest<'_> {
         self.options.origin_site(self.target.site, self.rule.as_deref())
     }
 
+    /// Returns the values of the request as sent by the client that requests the explanation.
+    fn values(&self) -> RequestValues<'_> {
+        let from = Requester::at(self.client, &self.options.forwarded);
+        let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
+        RequestValues::new(from, self.head, &self.target, with_classes)
+    }
+
+    /// Returns the server that the request names, if its rule lets it.
+    fn server(&self) -> ServerChoice {
+        ServerChoice::of(self.rule.as_deref(), &self.values(), &self.target, self.options)
+    }
+
     /// Returns the origin that would serve the request; `None` if none may.
     fn origin(&self) -> Option<String> {
         let limits = &self.options.upstream;
-        match &self.server {
+        match self.server() {
             ServerChoice::Configured => {
                 let target = Target { site: self.origin_site(), ..self.target };
                 Some(target.origin(limits).to_string())
@@ -576,10 +576,7 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester::at(client, &options.forwarded);
-                let rule = self.rule.as_ref();
-                let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
-                let values = RequestValues::new(from, self.head, &self.target, with_classes);
+                let (rule, values) = (self.rule.as_ref(), self.values());
                 upstream_request.apply_rule(rule, &values, &self.target, options);
                 upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
                 upstream_request.interim = None;

@@ -7,11 +7,11 @@ use crate::rules::request_rules::{NamedServer, Rule};
 
 /// The server for a request.
 pub(crate) enum ServerChoice {
-    /// That of the origin that the rule or the site has.
+    /// A server of the origin that the rule or the site has.
     Configured,
-    /// The one that the request names.
+    /// The server that the request names.
     Named(NamedServer),
-    /// None: the request names no permitted one.
+    /// No server: the request names no permitted one.
     Refused,
 }
 

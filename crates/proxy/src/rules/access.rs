@@ -323,15 +323,16 @@ impl Access {
         Ok(())
     }
 
-    /// Decides on the address of a server that a request, or a redirect of the origin, names. Unlike
-    /// [`Access::at`] it closes private addresses in every kind of proxy and for every client.
+    /// Decides on the address of a server that a request, or a redirect of the origin, names.
+    /// Unlike [`Access::at`] it closes private addresses in every kind of proxy and for every
+    /// client.
     pub fn at_named(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
         self.at(query, address)?;
         let matched = self.rules.find(query, address.ip());
         if self.is_private(address.ip(), matched.as_ref()) {
             let text = format!(
-                "Larder refused this request: the server that {} leads to has a private address. To \
-                 allow it, name the server in `allowed-hosts`, or its network in the \
+                "Larder refused this request: the server that {} leads to has a private address. \
+                 To allow it, name the server in `allowed-hosts`, or its network in the \
                  `destinations` of an access rule.\n",
                 query.host
             );

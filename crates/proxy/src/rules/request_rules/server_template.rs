@@ -18,7 +18,7 @@ const HOST_MAX: usize = 253;
 /// Text with variables for a server, such as `https://{capture.1}:8443`.
 #[derive(Clone, Debug)]
 pub struct ServerTemplate {
-    /// `None`: that of the request.
+    /// `None`: the scheme of the request.
     scheme: Option<Scheme>,
     /// The host, and the port if a class has one.
     host: Template,
@@ -27,9 +27,9 @@ pub struct ServerTemplate {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PortChoice {
-    /// That of the request's URL.
+    /// Port of the request's URL.
     OfRequest,
-    /// That which the host's class has, or that of the scheme.
+    /// Port that the host's class has, or the default of the scheme.
     OfScheme,
     Fixed(u16),
 }
