@@ -11,7 +11,7 @@ use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
 use proxy::rules::error_page::ErrorPage;
 use proxy::rules::request_rules::{
-    Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts, TryRoot,
+    Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TryRoot,
 };
 use semantics::{Pattern, StatusPattern};
 
@@ -20,9 +20,6 @@ use crate::config::origin_server::Server;
 use crate::config::rule_condition::{Wrong, parse_all};
 use crate::config::rule_guards::RuleGuards;
 use crate::config::upstreams;
-
-/// The value of `upstream` that stands for the server that the request's host names.
-const HOST: &str = "{host}";
 
 /// The status of a redirect that names none.
 const FOUND: StatusCode = StatusCode::FOUND;
@@ -74,8 +71,8 @@ pub enum RuleUpstream<'a> {
     Site(&'a str),
     /// Servers of its own.
     Servers(&'a [String]),
-    /// The server that the request's host names.
-    Host,
+    /// The server that a text with variables names.
+    Template(&'a str),
 }
 
 impl RuleActions {
@@ -92,6 +89,7 @@ impl RuleActions {
             max_body: self.max_body,
             rewrites: self.rewrites()?,
             host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
+            server: self.server()?,
             upstream: self.upstream_site(rule)?,
             allowed_hosts: if self.upstream.is_empty() { Vec::new() } else { hosts.clone() },
             timeouts: self.timeouts,
@@ -139,14 +137,21 @@ impl RuleActions {
     pub fn made_texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let keys = ["set-path", "set-query", "set-host"];
         let texts = [&self.set_path, &self.set_query, &self.set_host];
-        keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text.as_ref()?)))
+        let made =
+            keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text.as_ref()?)));
+        made.chain(self.server_text().map(|text| ("upstream", text)))
+    }
+
+    /// Returns the text with variables that names the server.
+    fn server_text(&self) -> Option<&String> {
+        self.upstream.first().filter(|text| text.contains('{'))
     }
 
     /// Returns the origin that the rule names.
     pub fn upstream(&self) -> Option<RuleUpstream<'_>> {
         match self.upstream.as_slice() {
             [] => None,
-            [one] if one == HOST => Some(RuleUpstream::Host),
+            [one] if one.contains('{') => Some(RuleUpstream::Template(one)),
             [one] if !one.contains(':') => Some(RuleUpstream::Site(one)),
             servers => Some(RuleUpstream::Servers(servers)),
         }
@@ -168,8 +173,8 @@ impl RuleActions {
     fn upstream_site(&self, rule: &str) -> Result<Option<String>, Wrong> {
         let has_hosts = !self.allowed_hosts.is_empty();
         match self.upstream() {
-            Some(RuleUpstream::Host) if !has_hosts => {
-                let text = format!("expected allowed-hosts beside \"{HOST}\"");
+            Some(RuleUpstream::Template(text)) if !has_hosts => {
+                let text = format!("expected allowed-hosts beside {text:?}");
                 return Err(("upstream", text));
             }
             None if has_hosts && self.follow_redirects == 0 => {
@@ -185,8 +190,23 @@ impl RuleActions {
         }
         Ok(self.upstream().map(|upstream| match upstream {
             RuleUpstream::Site(name) => name.to_owned(),
-            RuleUpstream::Servers(_) | RuleUpstream::Host => hidden_site(rule),
+            RuleUpstream::Servers(_) | RuleUpstream::Template(_) => hidden_site(rule),
         }))
+    }
+
+    /// Returns the server that requests name.
+    fn server(&self) -> Result<Option<ServerTemplate>, Wrong> {
+        if let [_, _, ..] = self.upstream.as_slice()
+            && let Some(text) = self.upstream.iter().find(|text| text.contains('{'))
+        {
+            return Err(("upstream", format!("expected no other server beside {text:?}")));
+        }
+        match self.upstream() {
+            Some(RuleUpstream::Template(text)) => {
+                ServerTemplate::parse(text).map(Some).map_err(|why| ("upstream", why))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the pages in place of errors. Reads their files.

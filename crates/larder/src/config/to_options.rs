@@ -168,7 +168,7 @@ fn hidden_sites(config: &Config) -> Result<Vec<Site>, String> {
             Some(RuleUpstream::Servers(servers)) => {
                 group(&config.upstream_settings, &name, servers, None)?.into()
             }
-            Some(RuleUpstream::Host) => Source::Named,
+            Some(RuleUpstream::Template(_)) => Source::Named,
             Some(RuleUpstream::Site(_)) | None => continue,
         };
         sites.push(Site::new(&name, source).with_pass_host(true));

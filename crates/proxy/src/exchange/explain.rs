@@ -54,6 +54,7 @@ use crate::request::context::fleet_host;
 use crate::request::prepare::{Prepared, described_classes, prepare, with_values};
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::route::Route;
+use crate::request::server_choice::ServerChoice;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
@@ -213,9 +214,7 @@ pub(crate) async fn explain(
     let mut told = json!({
         "request": format!("{} {url}", head.method),
         "site": site,
-        "origin": Target { site: case.origin_site(), ..case.target }
-            .origin(&options.upstream)
-            .to_string(),
+        "origin": case.origin(),
         "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
         "classes": in_json(&described),
@@ -281,7 +280,7 @@ impl ExplainedRequest<'_> {
         if !actions.allows(&self.head.method) {
             return Some("refuse it with 405 (allow-methods)".to_owned());
         }
-        if !actions.allows_host(self.target.host) {
+        if matches!(self.server(), ServerChoice::Refused) {
             return Some("refuse it with 403 (allowed-hosts)".to_owned());
         }
         match actions.reply.as_ref()? {
@@ -345,6 +344,31 @@ impl ExplainedRequest<'_> {
     /// Returns the site whose origin would serve the request.
     fn origin_site(&self) -> &Site {
         self.options.origin_site(self.target.site, self.rule.as_deref())
+    }
+
+    /// Returns the values of the request as sent by the client that requests the explanation.
+    fn values(&self) -> RequestValues<'_> {
+        let from = Requester::at(self.client, &self.options.forwarded);
+        let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
+        RequestValues::new(from, self.head, &self.target, with_classes)
+    }
+
+    /// Returns the server that the request names, if its rule lets it.
+    fn server(&self) -> ServerChoice {
+        ServerChoice::of(self.rule.as_deref(), &self.values(), &self.target, self.options)
+    }
+
+    /// Returns the origin that would serve the request; `None` if none may.
+    fn origin(&self) -> Option<String> {
+        let limits = &self.options.upstream;
+        match self.server() {
+            ServerChoice::Configured => {
+                let target = Target { site: self.origin_site(), ..self.target };
+                Some(target.origin(limits).to_string())
+            }
+            ServerChoice::Named(server) => Some(server.endpoint(limits).to_string()),
+            ServerChoice::Refused => None,
+        }
     }
 
     /// Returns what is stored for the request.
@@ -552,10 +576,7 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester::at(client, &options.forwarded);
-                let rule = self.rule.as_ref();
-                let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
-                let values = RequestValues::new(from, self.head, &self.target, with_classes);
+                let (rule, values) = (self.rule.as_ref(), self.values());
                 upstream_request.apply_rule(rule, &values, &self.target, options);
                 upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
                 upstream_request.interim = None;

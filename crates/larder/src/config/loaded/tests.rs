@@ -501,6 +501,19 @@ fn actions_of_rules_are_checked() {
         ("set-query = 'a={nothing}'", "set-query: "),
         ("set-host = '{status}'", "set-host: "),
         ("upstream = ['{host}']", "upstream: expected allowed-hosts beside"),
+        ("upstream = ['http://{host}']", "upstream: expected allowed-hosts beside"),
+        (
+            "upstream = ['http://{header.a}']\nallowed-hosts = ['a']",
+            "upstream: {header.a} does not name a server",
+        ),
+        (
+            "upstream = ['http://{host}', 'http://b']\nallowed-hosts = ['a']",
+            "upstream: expected no other server beside \"http://{host}\"",
+        ),
+        (
+            "upstream = ['http://{class.a}']\nallowed-hosts = ['a']",
+            "request-set: there is no class \"a\"",
+        ),
         ("upstream = ['nothing']", "upstream: there is no site"),
         ("upstream = ['ftp://a']", "upstream: expected an origin server"),
         ("allowed-hosts = ['a']", "allowed-hosts: expected upstream or follow-redirects"),

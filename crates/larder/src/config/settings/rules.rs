@@ -369,13 +369,15 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
         example(r#""app.internal""#) -> actions.set_host;
 
     /// Origin server in place of the site's: the name of a site, servers as in a site's `upstream`
-    /// with the settings of `[upstream]`, or "{host}", the server that the request names, within
-    /// `allowed-hosts`.
+    /// with the settings of `[upstream]`, or within `allowed-hosts` the server that the request
+    /// names: "{host}", or a URL such as "https://{capture.1}" with {host}, {capture.N},
+    /// {query.NAME} or {class.NAME}.
     "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
         example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
 
-    /// Hosts of the URL for which `upstream` is asked; others get 403. Hosts to which
-    /// `follow-redirects` may lead, besides the site's own.
+    /// Hosts of the URL, or of the server that it names, for which `upstream` is asked; others get
+    /// 403. Hosts to which `follow-redirects` may lead, besides the site's own. Servers that match
+    /// only a .domain must not have private addresses.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
 

@@ -14,6 +14,7 @@ use crate::message::template::{Piece, Template, Values, Variable};
 use crate::rules::access::HostPattern;
 use crate::rules::basic_auth::BasicAuth;
 use crate::rules::limits::Limit;
+use crate::rules::request_rules::server_template::ServerTemplate;
 use crate::rules::request_rules::timeouts::Timeouts;
 
 /// Actions of a rule on a request.
@@ -34,7 +35,10 @@ pub struct Actions {
     pub host: Option<Template>,
     /// Site, perhaps a hidden one, whose origin is asked.
     pub upstream: Option<String>,
-    /// Hosts of the URL for which it may be asked; empty for all. Others are refused with 403.
+    /// The server of that site that a request names. It is one of `allowed_hosts`.
+    pub server: Option<ServerTemplate>,
+    /// Hosts of the URL, or of the server that the request names, for which it may be asked; empty
+    /// for all. Others are refused with 403.
     pub allowed_hosts: Vec<HostPattern>,
     /// Limits, each of which must permit a request.
     pub limits: Vec<Arc<Limit>>,
@@ -144,6 +148,7 @@ impl Actions {
     pub(super) fn then(&self, later: &Actions) -> Actions {
         let methods =
             if later.allow_methods.is_empty() { &self.allow_methods } else { &later.allow_methods };
+        let of_origin = if later.upstream.is_some() { later } else { self };
         Actions {
             deny: self.deny || later.deny,
             reply: later.reply.as_ref().or(self.reply.as_ref()).cloned(),
@@ -151,11 +156,9 @@ impl Actions {
             max_body: later.max_body.or(self.max_body),
             rewrites: [&self.rewrites[..], &later.rewrites].concat(),
             host: later.host.as_ref().or(self.host.as_ref()).cloned(),
-            upstream: later.upstream.as_ref().or(self.upstream.as_ref()).cloned(),
-            allowed_hosts: match later.upstream {
-                Some(_) => later.allowed_hosts.clone(),
-                None => self.allowed_hosts.clone(),
-            },
+            upstream: of_origin.upstream.clone(),
+            server: of_origin.server.clone(),
+            allowed_hosts: of_origin.allowed_hosts.clone(),
             timeouts: self.timeouts.then(later.timeouts),
             next_server: later.next_server.as_ref().or(self.next_server.as_ref()).cloned(),
             follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
@@ -177,6 +180,12 @@ impl Actions {
     pub(crate) fn allows_host(&self, host: &str) -> bool {
         let mut hosts = self.allowed_hosts.iter();
         self.allowed_hosts.is_empty() || hosts.any(|pattern| pattern.matches(address::bare(host)))
+    }
+
+    /// Returns whether a host is listed itself, rather than as one below another.
+    pub(crate) fn lists_host(&self, host: &str) -> bool {
+        let mut exact = self.allowed_hosts.iter().filter(|pattern| !pattern.is_for_all_below());
+        exact.any(|pattern| pattern.matches(host))
     }
 
     /// Returns the allowed methods as the value of `Allow`.
