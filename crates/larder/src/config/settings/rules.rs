@@ -411,6 +411,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// origin server.
     "try-root-only", Kind::Bool, ["false"], live -> actions.try_root_only;
 
+    /// Paths tried in the directory of `try-root`, in order, with variables of the client's path
+    /// before its changes; one that ends in / is a directory with an index file. None: the changed
+    /// path, as a file.
+    "try-files", Kind::List(&Kind::Text("a path with variables")), [], live -> actions.try_files;
+
     /// Credentials for the origin server in place of the client's Authorization: a file after an @
     /// with user:password or a bearer token, which is read at start and reload. The response is
     /// shared like one without Authorization.
