@@ -75,11 +75,12 @@ const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 const ANY: &str = "any";
 
 /// Lists of conditions, which match everything when they are empty.
-pub const CONDITIONS: [&str; 14] = [
+pub const CONDITIONS: [&str; 15] = [
     "sites",
     "hosts",
     "paths",
     "urls",
+    "absolute-urls",
     "methods",
     "headers",
     "schemes",
