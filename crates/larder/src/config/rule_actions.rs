@@ -11,7 +11,8 @@ use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
 use proxy::rules::error_page::ErrorPage;
 use proxy::rules::request_rules::{
-    Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TriedName, TryRoot,
+    Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TriedName,
+    TryRoot,
 };
 use semantics::{Pattern, StatusPattern};
 
