@@ -7,6 +7,7 @@ use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
+use crate::convert::nginx::named_backend::NamedBackend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
@@ -48,6 +49,29 @@ enum Backend {
     Files(Directory),
     /// Nothing, or rules alone.
     None,
+}
+
+impl Backend {
+    /// Returns whether a site can have it.
+    fn is_of_site(&self) -> bool {
+        match self {
+            Backend::Servers(servers) => servers.named.is_none(),
+            Backend::Files(_) => true,
+            Backend::None => false,
+        }
+    }
+}
+
+/// Returns whether requests name the servers of a location.
+fn names_servers(block: &[Directive]) -> bool {
+    let mut is_named = false;
+    walk(block, &mut |one| {
+        let server = one.arg(0).split_once("://").map_or("", |(_, rest)| rest);
+        let server = server.split('/').next().unwrap_or_default();
+        let server = server.trim_end_matches("$request_uri");
+        is_named |= one.name == "proxy_pass" && server.contains('$');
+    });
+    is_named
 }
 
 impl<'a> Server<'a> {
@@ -160,7 +184,9 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     }
     if out.get("reverse").is_none() && out.get("static").is_none() && sites.backends.is_empty() {
         let at = &servers[0].directive.at;
-        out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        if !servers.iter().any(|server| names_servers(server.block())) {
+            out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        }
         out.set("reverse", text("http://127.0.0.1:9"));
     }
     for server in servers {
@@ -180,12 +206,13 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         let scope = scope_of(root, &scope);
         of_location(behind_files(&scope).as_ref().unwrap_or(&scope), http, out)
     });
-    let found = found.filter(|found| *found != Backend::None);
+    let found = found.filter(Backend::is_of_site);
     let any = || {
         let scopes = locations.iter().map(|one| scope_of(one, &scope));
-        let mut scopes: Vec<Scope<'_>> =
-            scopes.filter(|inner| inner.own("proxy_pass").is_some()).collect();
-        Some(of_location(&scopes.pop()?, http, out))
+        let scopes = scopes.filter(|inner| inner.own("proxy_pass").is_some());
+        let all: Vec<Backend> = scopes.map(|inner| of_location(&inner, http, out)).collect();
+        let is_any = !all.is_empty();
+        is_any.then(|| all.into_iter().rfind(Backend::is_of_site).unwrap_or(Backend::None))
     };
     found.or_else(any).unwrap_or_else(|| match scope.get("root") {
         Some(_) => {
@@ -389,11 +416,14 @@ fn rules(
         return;
     }
     let (locations, lost) = matching::ordered(server.block());
-    let reached: Vec<&String> = (locations.iter())
+    let mut reached: Vec<&String> = (locations.iter())
         .map(|one| scope.inner(one.directive.inner()))
         .filter(|inner| behind_files(inner).is_some())
         .filter_map(|inner| inner.own("try_files")?.args.last())
         .collect();
+    walk(server.block(), &mut |one| {
+        reached.extend(one.args.last().filter(|_| responses::follows(&scope, one)));
+    });
     for (one, why) in lost.into_iter().filter(|(one, _)| !reached.contains(&&one.args[0])) {
         out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);
     }
@@ -568,6 +598,7 @@ impl<'a> LocationOf<'a, '_> {
             Backend::Servers(servers) => {
                 self.proxied(one, servers, &place, &mut rule, out);
                 self.try_root(root, &mut rule, out);
+                self.otherwise(one, servers, &mut rule, out);
             }
             Backend::Files(files) => self.files(one, files, &place, &mut rule, out),
             Backend::None => {
@@ -682,11 +713,15 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
+        let named = servers.named.as_ref();
         match self.site {
-            Backend::Servers(site) if site.all == servers.all => {}
+            Backend::Servers(site) if named.is_none() && site.all == servers.all => {}
             Backend::Files(_) => self.beside_files(one, servers, rule, out),
             Backend::Servers(_) | Backend::None => {
-                rule.set("upstream", list(&servers.all));
+                match named {
+                    Some(named) => self.named(one, named, rule, out),
+                    None => rule.set("upstream", list(&servers.all)),
+                }
                 rule.when.add("sites", [self.site_name.to_owned()]);
                 let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
                 let options = servers.options.iter().filter(|(key, _)| **key != NEXT);
@@ -702,6 +737,50 @@ impl<'a> LocationOf<'a, '_> {
                 }
             }
         }
+    }
+
+    /// Lets requests name the server.
+    fn named(
+        &self,
+        one: &Location<'_>,
+        named: &NamedBackend,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        // Other expressions would have other groups.
+        let others = ["if", "rewrite"];
+        let mut inner = one.directive.inner().iter();
+        let is_own = one.kind == Kind::Regex
+            && one.any.is_empty()
+            && !inner.any(|one| others.contains(&one.name.as_str()));
+        if named.has_captures() && !is_own {
+            let reason = "groups of another expression name the server: answered with 501";
+            out.lose(&one.directive.at, "proxy_pass", reason);
+            return rule.set("respond", text("501 Not converted: proxy_pass"));
+        }
+        let hosts: Vec<String> = self.server.hosts().cloned().collect();
+        named.write(one.directive, &hosts, rule, out);
+    }
+
+    /// Writes the rule for requests for which the class that names the server is empty.
+    fn otherwise(
+        &self,
+        one: &Location<'_>,
+        servers: &Servers,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        let named = servers.named.as_ref().filter(|_| rule.has("upstream"));
+        let Some((class, named)) = named.and_then(NamedBackend::otherwise) else { return };
+        if rule.when.get("classes").is_some() {
+            out.lose(&one.directive.at, "proxy_pass", "too many classes: answered with 501");
+            return rule.set("respond", text("501 Not converted: proxy_pass"));
+        }
+        let mut other = rule.clone();
+        other.name.push_str(" otherwise");
+        other.when.add("classes", [format!("{class}=")]);
+        self.named(one, &named, &mut other, out);
+        other.push(out);
     }
 
     /// Names the directory whose files come before the application, if there is one.
@@ -741,7 +820,7 @@ impl<'a> LocationOf<'a, '_> {
         out: &mut Output,
     ) {
         let is_path = matches!(one.kind, Kind::Prefix | Kind::Final) && one.path.ends_with('/');
-        if !is_path || self.server.names.is_empty() {
+        if !is_path || self.server.names.is_empty() || servers.named.is_some() {
             let reason = "beside files, only a path that ends in / can have origin servers, at a \
                           server with a name: answered with 501";
             out.lose(&one.directive.at, "proxy_pass", reason);
