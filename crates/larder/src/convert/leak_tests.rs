@@ -157,6 +157,38 @@ fn nginx_personal_responses_are_not_stored() {
 }
 
 const NGINX_ACCESS: &[Row] = &[
+    nginx(
+        "any host",
+        "server { location / { proxy_pass http://$host; } }",
+        &["upstream = [\"http://{host}\"]\nallowed-hosts = [\"not-listed.invalid\"]"],
+        &[],
+    ),
+    nginx(
+        "a group as a host",
+        "server { server_name a.test; location ~ ^/m/([^/]+)/ { proxy_pass https://$1; } }",
+        &["upstream = [\"https://{capture.1}\"]\nallowed-hosts = [\"not-listed.invalid\"]"],
+        &[],
+    ),
+    nginx(
+        "a group of another expression as a host",
+        "server { location ~ ^/m/([^/]+)/ { if ($uri ~ b(.)) { return 404; }
+             proxy_pass http://$1; } }",
+        &["respond = \"501 Not converted: proxy_pass\""],
+        &["allowed-hosts"],
+    ),
+    nginx(
+        "a field as a host",
+        "server { location / { proxy_pass http://$http_x_to; } }",
+        &["respond = \"404 Not Found\""],
+        &["x-to"],
+    ),
+    nginx(
+        "an address of a map",
+        "map $arg_to $to { a 10.0.0.1; b b.test; }
+             server { location / { proxy_pass http://$to; } }",
+        &["allowed-hosts = [\"b.test\"]"],
+        &[],
+    ),
         nginx(
             "lookahead",
             "server { server_name x; root /srv; location ~ /\\.(?!wk) { deny all; } location / {

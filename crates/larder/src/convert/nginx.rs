@@ -10,6 +10,7 @@ mod listeners;
 mod location;
 mod lookaround;
 mod matching;
+mod named_backend;
 mod replies;
 mod responses;
 mod scope;
@@ -266,6 +267,7 @@ fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
         }
     }
     resolver(&all, out);
+    hostname(&all, out);
     logs(scope, &all, out);
 }
 
@@ -320,6 +322,15 @@ fn resolver(all: &[&Directive], out: &mut Output) {
     if !servers.is_empty() {
         out.set("upstream.resolver", text("dns"));
         out.set("upstream.dns-servers", list(&servers));
+    }
+}
+
+/// Says where the value of `$hostname` comes from.
+fn hostname(all: &[&Directive], out: &mut Output) {
+    let has_name = |one: &&&Directive| one.args.iter().any(|arg| arg.contains("$hostname"));
+    if let Some(one) = all.iter().find(has_name) {
+        let reason = "the environment variable HOSTNAME, or larder without one";
+        out.note(&one.at, "$hostname", reason);
     }
 }
 

@@ -125,6 +125,54 @@ fn nginx_texts_of_set_stand_where_they_are_used() {
 }
 
 #[test]
+fn nginx_variables_name_servers() {
+    let (toml, losses) = nginx(
+        "map $host $to { default $host; a.test b.test:8443; }
+        map $host $same { default $host; }
+        server { listen 80; server_name a.test c.test;
+        location / { proxy_pass https://$to; proxy_ssl_verify on; proxy_set_header Host $host; }
+        location /same/ { proxy_pass http://$same:81$request_uri; }
+        location /path/ { proxy_pass http://$http_host/x; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = |name: &str| table(&toml, &format!("\"a.test {name}\""));
+    for (name, parts) in [
+        ("/", &["upstream = [\"https://{class.to}\"]", "allowed-hosts = [\"b.test\"]"][..]),
+        (
+            "/ otherwise",
+            &["classes = [\"to=\"]", "upstream = [\"https://{host}\"]", "\"a.test\", \"c.test\"]"],
+        ),
+        ("/ otherwise", &["set-host = \"{host}\""]),
+        ("/same/", &["upstream = [\"http://{host}:81\"]"]),
+        ("/path/", &["upstream = [\"http://{host}\"]", "set-path = \"/x\""]),
+    ] {
+        for part in parts {
+            assert!(rule(name).contains(part), "{name} {part}: {toml}");
+        }
+    }
+}
+
+#[test]
+fn nginx_redirects_are_followed_and_loops_refused() {
+    let (toml, losses) = nginx(
+        "server { listen 80; server_name a.test;
+        if ($http_x_by = $hostname) { return 508; }
+        location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host;
+          proxy_set_header X-By $hostname; proxy_intercept_errors on;
+          error_page 301 302 307 = @follow; }
+        location @follow { set $to $upstream_http_location; proxy_pass $to; } }",
+    );
+    assert_eq!(losses, ["6: error_page"]);
+    for part in [
+        "headers = [\"x-by: {env:HOSTNAME:larder}\"]\nrespond = \"508 Loop Detected\"",
+        "request-set = [\"X-By: {env:HOSTNAME:larder}\"]",
+        "follow-redirects = 1",
+    ] {
+        assert!(toml.contains(part), "{part}: {toml}");
+    }
+}
+
+#[test]
 fn nginx_caches_as_told() {
     let (toml, losses) = nginx(
         "proxy_cache_path /c keys_zone=z:1m max_size=2g inactive=1h;

@@ -74,6 +74,11 @@ pub fn request_fields(
         let (key, value) = (field.arg(0), field.arg(1));
         let lower = key.to_ascii_lowercase();
         match (lower.as_str(), value) {
+            // A server that the request names gets its own name.
+            ("host", "$proxy_host") if servers.named.is_some() => {}
+            ("host", "$host" | "$http_host") if servers.named.is_some() => {
+                rule.set("set-host", text("{host}"));
+            }
             ("host", "$host" | "$http_host" | "$server_name" | "$host:$server_port") => {}
             ("host", "$proxy_host") => rule.set("set-host", text(&servers.name)),
             ("host", value) => match scope.template(value, name) {
@@ -85,6 +90,8 @@ pub fn request_fields(
             ("x-forwarded-proto", "$scheme") | ("x-forwarded-host", "$host" | "$http_host") => {}
             ("connection", "" | "upgrade" | "Upgrade" | "close" | "$connection_upgrade")
             | ("upgrade", "$http_upgrade") => {}
+            // Objects in parts are fetched by ranges.
+            ("range", "$slice_range") => {}
             // The proxy frames bodies and connections itself.
             ("content-length" | "transfer-encoding" | "te" | "keep-alive", _)
             | ("proxy-connection" | "trailer" | "expect", _) => {}
@@ -98,7 +105,8 @@ pub fn request_fields(
             },
         }
     }
-    if !scope.all(&["proxy_set_header"]).iter().any(|f| f.arg(0).eq_ignore_ascii_case("host")) {
+    let sets_host = |field: &&Directive| field.arg(0).eq_ignore_ascii_case("host");
+    if servers.named.is_none() && !scope.all(&["proxy_set_header"]).iter().any(sets_host) {
         rule.set("set-host", text(&servers.name));
     }
 }
@@ -222,7 +230,8 @@ fn add(key: &str, value: &str, is_always: bool, source: Source, rule: &mut RuleD
             rule.set("statuses", list(&ADDED));
             rule.add("answer-set", entry);
         }
-        Source::Stored if is_judged(key) => {
+        // nginx writes variables for each client.
+        Source::Stored if is_judged(key) || value.contains('{') => {
             rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &entry);
         }
         Source::Stored => {
@@ -331,7 +340,7 @@ fn stale_case(word: &str) -> Option<&str> {
 
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let Some(key) = scope.get("proxy_cache_key") else { return };
-    const PLAIN: [&str; 13] = [
+    const PLAIN: [&str; 14] = [
         "request_uri",
         "request_method",
         "scheme",
@@ -345,6 +354,8 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         "query_string",
         "uri",
         "server_port",
+        // Ranges are stored in parts.
+        "slice_range",
     ];
     let joined = key.args.join("").replace("${", "$").replace('}', "");
     let names: Vec<&str> = joined
@@ -364,7 +375,7 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
-        } else if scope.has_class(name) {
+        } else if scope.has_key_class(name) {
             rule.add("key-classes", name);
         } else {
             rule.set("bypass", "true");

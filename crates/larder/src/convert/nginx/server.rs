@@ -7,6 +7,7 @@ use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
+use crate::convert::nginx::named_backend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
@@ -49,6 +50,29 @@ enum Backend {
     Files(Directory),
     /// Nothing, or rules alone.
     None,
+}
+
+impl Backend {
+    /// Returns whether a site can have it.
+    fn is_of_site(&self) -> bool {
+        match self {
+            Backend::Servers(servers) => servers.named.is_none(),
+            Backend::Files(_) => true,
+            Backend::None => false,
+        }
+    }
+}
+
+/// Returns whether requests name the servers of a location.
+fn names_servers(block: &[Directive]) -> bool {
+    let mut is_named = false;
+    walk(block, &mut |one| {
+        let server = one.arg(0).split_once("://").map_or("", |(_, rest)| rest);
+        let server = server.split('/').next().unwrap_or_default();
+        let server = server.trim_end_matches("$request_uri");
+        is_named |= one.name == "proxy_pass" && server.contains('$');
+    });
+    is_named
 }
 
 impl<'a> Server<'a> {
@@ -104,7 +128,7 @@ impl<'a> Server<'a> {
     }
 
     /// Hosts as rules name them.
-    fn hosts(&self) -> impl Iterator<Item = &String> {
+    pub fn hosts(&self) -> impl Iterator<Item = &String> {
         self.names.iter().chain(&self.below)
     }
 
@@ -161,7 +185,9 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     }
     if out.get("reverse").is_none() && out.get("static").is_none() && sites.backends.is_empty() {
         let at = &servers[0].directive.at;
-        out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        if !servers.iter().any(|server| names_servers(server.block())) {
+            out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        }
         out.set("reverse", text("http://127.0.0.1:9"));
     }
     for server in servers {
@@ -195,8 +221,13 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         }
         _ => None,
     };
-    let found = found.filter(|found| *found != Backend::None);
-    let any = || Some(of_location(&passed.last()?.1, http, out));
+    let found = found.filter(Backend::is_of_site);
+    let any = || {
+        let all: Vec<Backend> =
+            passed.iter().map(|(_, scope)| of_location(scope, http, out)).collect();
+        let is_any = !all.is_empty();
+        is_any.then(|| all.into_iter().rfind(Backend::is_of_site).unwrap_or(Backend::None))
+    };
     found.or_else(any).unwrap_or_else(|| match scope.get("root") {
         Some(_) => {
             backend::directory(&scope, &mut Output::default()).map_or(Backend::None, Backend::Files)
@@ -392,11 +423,14 @@ fn rules(
         return;
     }
     let (locations, lost) = matching::ordered(server.block());
-    let reached: Vec<&String> = (locations.iter())
+    let mut reached: Vec<&String> = (locations.iter())
         .map(|one| scope_of(one, &scope))
         .filter(|inner| tries::behind(inner, &scope).is_some())
         .filter_map(|inner| inner.own("try_files")?.args.last())
         .collect();
+    walk(server.block(), &mut |one| {
+        reached.extend(one.args.last().filter(|_| responses::follows(&scope, one)));
+    });
     for (one, why) in lost.into_iter().filter(|(one, _)| !reached.contains(&&one.args[0])) {
         out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);
     }
@@ -589,6 +623,7 @@ impl<'a> LocationOf<'a, '_> {
                     self.try_root(location.arg("root").unwrap_or_default(), &mut rule, out);
                     behind.add_files(location, &mut rule, out);
                 }
+                named_backend::otherwise((one, servers), self.server, &mut rule, out);
             }
             Backend::Files(files) => self.files(one, files, place, &mut rule, out),
             Backend::None => {
@@ -740,11 +775,15 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
+        let named = servers.named.as_ref();
         match self.site {
-            Backend::Servers(site) if site.all == servers.all => {}
+            Backend::Servers(site) if named.is_none() && site.all == servers.all => {}
             Backend::Files(_) => self.beside_files(one, servers, rule, out),
             Backend::Servers(_) | Backend::None => {
-                rule.set("upstream", list(&servers.all));
+                match named {
+                    Some(named) => named_backend::name_server(named, one, self.server, rule, out),
+                    None => rule.set("upstream", list(&servers.all)),
+                }
                 rule.when.add("sites", [self.site_name.to_owned()]);
                 let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
                 let options = servers.options.iter().filter(|(key, _)| **key != NEXT);
@@ -799,7 +838,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        if !one.is_path() || self.server.names.is_empty() {
+        if !one.is_path() || self.server.names.is_empty() || servers.named.is_some() {
             let reason = "beside files, only a path that ends in / can have origin servers, at a \
                           server with a name: answered with 501";
             out.lose(&one.directive.at, "proxy_pass", reason);
