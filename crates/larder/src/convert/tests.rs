@@ -740,6 +740,39 @@ fn nginx_files_come_before_an_application() {
 }
 
 #[test]
+fn nginx_files_and_an_application_share_a_server() {
+    let (toml, losses) = nginx(
+        "server { listen 80; root /srv/app; index index.php index.htm;
+        location = / { if ($http_user_agent ~ ^Dav) { return 302 /dav/$is_args$args; } }
+        location / { try_files $uri $uri/ /index.php$request_uri; }
+        location /plain/ { try_files $uri /index.php?q=$uri; }
+        location ~* \\.css$ { expires 1h; }
+        location = /logo { alias /srv/logos/one.png; }
+        location /media/ { alias /srv/media/; }
+        location ~ ^/t/(\\d+)$ { set $z $1; try_files /tiles/$z.png /tiles/0.png =404; }
+        location ~ \\.php(?:$|/) { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, ["2: index"]);
+    assert!(toml.contains("reverse = [\"http://127.0.0.1:9\"]"), "{toml}");
+    assert!(toml.contains("index = [\"index.htm\"]"), "{toml}");
+    for (name, parts) in [
+        ("\"default /\"", &["set-path = \"/index.php{path}\"", "[\"{path}\", \"{path}/\"]"][..]),
+        ("\"default /plain/\"", &["set-path = \"/index.php\"\nset-query = \"q={path}\""]),
+        (
+            "'default ~* \\.css$'",
+            &["try-root-only = true", "[\"{path}\", \"{path}/\"]", "max-age=3600"],
+        ),
+        ("\"default = /logo\"", &["try-root = \"/srv/logos\"", "try-files = [\"/one.png\"]"]),
+        ("\"default /media/\"", &["\"/srv/media/\"", "[\"/{capture.1}\", \"/{capture.1}/\"]"]),
+        ("'default ~ ^/t/(\\d+)$'", &["[\"/tiles/{capture.1}.png\", \"/tiles/0.png\"]"]),
+        ("\"default = / return\"", &["query = [\"*\"]\nredirect = \"302 /dav/?{query}\""]),
+    ] {
+        let rule = table(&toml, name);
+        parts.iter().for_each(|part| assert!(rule.contains(part), "{name} {part}: {toml}"));
+    }
+}
+
+#[test]
 fn nginx_timeouts_and_next_servers_are_those_of_the_location() {
     let (toml, losses) = nginx(
         "upstream b { server 10.0.0.1; server 10.0.0.2; }

@@ -26,6 +26,10 @@ pub(crate) struct TryRootOrigin {
     pub tries: Tries,
 }
 
+/// Marks a response of the directory.
+#[derive(Clone, Copy)]
+pub(crate) struct OfFile;
+
 /// The paths to ask the directory for.
 #[derive(Default)]
 pub(crate) struct Tries {
@@ -132,6 +136,7 @@ fn validated(mut found: Response<OriginBody>) -> Response<OriginBody> {
     found.headers_mut().remove(VERSION);
     let validated = HeaderValue::from_static("max-age=0");
     found.headers_mut().insert(header::CACHE_CONTROL, validated);
+    found.extensions_mut().insert(OfFile);
     found
 }
 

@@ -181,11 +181,9 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         locations.iter().filter_map(|one| Some((one, passed(one, &scope)?))).collect();
     let is_root = |one: &Location<'_>| one.kind != Kind::Regex && one.path == "/";
     let root = locations.iter().find(|one| is_root(one));
-    let has_regex = locations.iter().any(|one| one.kind == Kind::Regex);
     let is_site = |(one, _): &(&Location<'_>, Scope<'_>)| {
-        let is_site = one.is_path() && !server.names.is_empty();
-        let is_alone = one.kind == Kind::Final || !has_regex;
-        is_site && is_alone && one.directive.inner().iter().any(|own| own.name == "proxy_pass")
+        let is_own = one.directive.inner().iter().any(|own| own.name == "proxy_pass");
+        one.is_whole_path(&locations) && !server.names.is_empty() && is_own
     };
     let of_root = passed.iter().find(|(one, _)| is_root(one));
     let found = match (of_root, root) {
@@ -634,9 +632,7 @@ impl<'a> LocationOf<'a, '_> {
     /// Returns whether a directory at the path of a location can be a site beside the server's.
     fn is_site(&self, one: &Location<'_>) -> bool {
         let (locations, _) = matching::ordered(self.server.block());
-        let has_regex = locations.iter().any(|one| one.kind == Kind::Regex);
-        let is_alone = one.kind == Kind::Final || !has_regex;
-        one.is_path() && is_alone && !self.server.names.is_empty()
+        one.is_whole_path(&locations) && !self.server.names.is_empty()
     }
 
     /// Refuses the requests of a location that no client may reach, or that cannot be stated.
@@ -799,7 +795,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        if !one.is_path() || self.server.names.is_empty() {
+        if !self.is_site(one) {
             let reason = "beside files, only a path that ends in / can have origin servers, at a \
                           server with a name: answered with 501";
             out.lose(&one.directive.at, "proxy_pass", reason);

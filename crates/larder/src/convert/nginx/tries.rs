@@ -49,13 +49,15 @@ impl Target {
         })
     }
 
-    /// Returns paths that may stand for all that the target makes.
-    fn samples(&self) -> Option<Vec<String>> {
+    /// Returns paths that may stand for all that the target makes of the client's paths, for which
+    /// `is_here` holds.
+    fn samples(&self, is_here: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         if !self.path.contains('{') {
             return Some(vec![self.path.clone()]);
         }
         let begin = self.path.strip_suffix("{path}").filter(|begin| !begin.contains('{'))?;
-        Some(["/", "/x", "/x/y.css", "/x/"].iter().map(|end| format!("{begin}{end}")).collect())
+        let ends = ["/", "/x/", "/x/y.css"].into_iter().filter(|end| is_here(end));
+        Some(ends.chain(["/x"]).map(|end| format!("{begin}{end}")).collect())
     }
 }
 
@@ -76,7 +78,11 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     let target = Target::read(last, location)?;
     let (locations, _) = matching::ordered(server.block());
     let mut found: Option<&Location<'a>> = None;
-    for sample in target.samples()? {
+    let is_here = |path: &str| {
+        let found = locations.iter().find(|one| matches(one, path));
+        found.is_some_and(|one| std::ptr::eq(one.directive.inner(), location.block()))
+    };
+    for sample in target.samples(is_here)? {
         let one = locations.iter().find(|one| matches(one, &sample))?;
         if found.is_some_and(|found| !std::ptr::eq(found, one)) {
             return None;
@@ -208,13 +214,18 @@ fn names(
             true => format!("{}{path}{end}", begin.trim_end_matches('/')),
             false => begin,
         });
-        let is_path = |made: &String| {
+        let is_file = |made: &String| {
             let is_path = made.starts_with('/') || made.starts_with("{path}");
-            is_path && !made.contains(['?', '#', ' ']) && !is_program(made)
+            let is_program = made.split(['/', '{']).any(is_program);
+            let is_odd = made.contains(['?', '#', ' ']) || made.contains("{uri}");
+            is_path && !is_program && !is_odd
         };
-        match made.filter(is_path) {
+        match made.filter(is_file) {
             Some(made) => all.push(made),
-            None => out.lose(&tries.at, "try_files", &format!("{name} is not tried")),
+            None => {
+                let reason = format!("{name} is not tried: the next, or 404 instead");
+                out.lose(&tries.at, "try_files", &reason);
+            }
         }
     }
     all
