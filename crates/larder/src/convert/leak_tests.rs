@@ -410,6 +410,20 @@ const NGINX_FILES: &[Row] = &[
         &[],
     ),
     nginx(
+        "a denial beside a longer path",
+        "server { server_name x; location / { CACHED location ~ \\.sh$ { deny all; }
+             location /a/ { CACHED } location ^~ /b/ { CACHED } } location /c/ { CACHED } }",
+        &["not-paths = [\"/b/*\", \"/c/*\"]\ndeny = true"],
+        &[],
+    ),
+    nginx(
+        "conditions on the path of a front controller",
+        "server { server_name x; root /srv; location / { try_files $uri /index.php; }
+             location ~ \\.php$ { if ($uri ~ admin) { return 403; } CACHED } }",
+        &["try-root-only = true"],
+        &["set-path"],
+    ),
+    nginx(
         "programs among names",
         "server { server_name x; root /srv; index index.php;
              location / { try_files $uri $uri/index.php $uri/ /index.php?$args; }

@@ -60,7 +60,9 @@ impl Tries {
     fn redirect(&self) -> Option<HeaderValue> {
         let (path, query) = self.named.split_once('?').unwrap_or((&self.named, ""));
         let mark = if query.is_empty() { "" } else { "?" };
-        HeaderValue::try_from(format!("{path}/{mark}{query}")).ok()
+        // Two slashes at the beginning would name a host.
+        let path = path.trim_start_matches('/');
+        HeaderValue::try_from(format!("/{path}/{mark}{query}")).ok()
     }
 }
 

@@ -87,10 +87,9 @@ pub fn ordered(block: &[Directive]) -> (Vec<Location<'_>>, Vec<(&Directive, &'st
         }
     };
     all.sort_by_key(order);
-    let prefixes: Vec<(String, bool)> = all
-        .iter()
+    let prefixes: Vec<Location<'_>> = (all.iter())
         .filter(|location| matches!(location.kind, Kind::Prefix | Kind::Final))
-        .map(|location| (location.path.clone(), location.is_final))
+        .cloned()
         .collect();
     for location in &mut all {
         let regex = before_regex(location);
@@ -101,12 +100,19 @@ pub fn ordered(block: &[Directive]) -> (Vec<Location<'_>>, Vec<(&Directive, &'st
         };
         // A longer prefix is for other expressions, or comes after them.
         let is_regex = regex.is_some();
-        let longer = prefixes
-            .iter()
-            .filter(|(_, is_final)| is_regex || !is_final)
-            .filter(|(path, _)| path.len() > own.len() && path.starts_with(&own))
-            .filter(|(path, _)| !is_regex || !is_own(location, path));
-        let longer: Vec<String> = longer.map(|(path, _)| format!("{path}*")).collect();
+        // Expressions beside a prefix are tried after those within it, unless it is final.
+        let around = regex.and_then(|outer| outer.last());
+        let is_beside = |prefix: &Location<'_>| {
+            let is_around = |one: &&Directive| around.is_some_and(|of| std::ptr::eq(*one, *of));
+            let at = prefix.outer.iter().position(is_around);
+            let beside = at.map(|at| prefix.outer.get(at + 1).unwrap_or(&prefix.directive));
+            beside.is_some_and(|one| kind_and_path(one).0 != Kind::Final)
+        };
+        let longer = (prefixes.iter())
+            .filter(|prefix| is_regex || !prefix.is_final)
+            .filter(|prefix| prefix.path.len() > own.len() && prefix.path.starts_with(&own))
+            .filter(|prefix| !is_regex || !(is_own(location, &prefix.path) || is_beside(prefix)));
+        let longer: Vec<String> = longer.map(|prefix| format!("{}*", prefix.path)).collect();
         location.when.add("not-paths", longer);
     }
     (all, lost)

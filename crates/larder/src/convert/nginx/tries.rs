@@ -91,9 +91,23 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     }
     let found = found.filter(|found| found.outer.is_empty() && !found.is_wider)?;
     let scope = server.inner(found.directive.inner());
+    if changes_by_path(scope.block()) {
+        return None;
+    }
     let pass = scope.own("proxy_pass")?.arg(0);
     let has_path = pass.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '$']));
     (!has_path).then_some(Behind { scope, target: Some(target) })
+}
+
+/// Returns whether a block has tests of the path, which is no longer the client's there.
+fn changes_by_path(block: &[Directive]) -> bool {
+    const PATHS: [&str; 3] = ["$uri", "$document_uri", "$request_filename"];
+    let is_path = |arg: &String| PATHS.iter().any(|path| arg.contains(path));
+    block.iter().any(|one| match one.name.as_str() {
+        "rewrite" => true,
+        "if" => one.args.iter().any(is_path) || changes_by_path(one.inner()),
+        _ => false,
+    })
 }
 
 fn matches(one: &Location<'_>, path: &str) -> bool {
@@ -124,7 +138,8 @@ impl Behind<'_> {
         let tried = &tries.args[..tries.args.len() - 1];
         let names = names(tries, tried, "{path}", location, out);
         if names.iter().any(|name| name.ends_with('/')) {
-            let reason = "the application gets requests for directories without an index file";
+            let reason = "the application gets requests for directories without an index file, in \
+                          place of a 403";
             out.note(&tries.at, "try_files $uri/", reason);
             index(location, tries, out);
         }
