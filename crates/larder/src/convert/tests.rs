@@ -773,6 +773,31 @@ fn nginx_files_and_an_application_share_a_server() {
 }
 
 #[test]
+fn nginx_named_locations_have_the_variables_of_the_location_before_them() {
+    let text = "proxy_cache_path /c keys_zone=z:1m;
+        server { listen 80; root /srv;
+        location ~ ^/t/(\\d+)\\.(png|jpg)$ { set $z $1; set $e $2;
+          try_files /t/$z.$e /t/$z.png @tiler; }
+        location @tiler { set $to /tiles/$z.$e?url=x&from=$z; proxy_pass http://b$to;
+          proxy_set_header Host $host; proxy_cache z; proxy_cache_key $z$e; } OTHER }";
+    let (toml, losses) = nginx(&text.replace("OTHER", ""));
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = table(&toml, "'default ~ ^/t/(\\d+)\\.(png|jpg)$'");
+    for part in [
+        "try-files = [\"/t/{capture.1}.{capture.2}\", \"/t/{capture.1}.png\"]",
+        "set-path = \"/tiles/{capture.1}.{capture.2}\"",
+        "set-query = \"url=x&from={capture.1}\"",
+        "query-keep = []",
+    ] {
+        assert!(rule.contains(part), "{part}: {toml}");
+    }
+    // With two of them, it is not known which one was before.
+    let two = text.replace("OTHER", "location ~ ^/u/(.*)$ { try_files $uri @tiler; }");
+    let (toml, _) = nginx(&two);
+    assert!(!toml.contains("set-path") && toml.contains("501"), "{toml}");
+}
+
+#[test]
 fn nginx_timeouts_and_next_servers_are_those_of_the_location() {
     let (toml, losses) = nginx(
         "upstream b { server 10.0.0.1; server 10.0.0.2; }

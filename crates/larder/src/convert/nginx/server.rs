@@ -704,20 +704,31 @@ impl<'a> LocationOf<'a, '_> {
         location::response_fields(scope, source, self.name, rule, out);
     }
 
-    /// Sends the path of a `proxy_pass` with variables, without the query of the request.
+    /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
     fn whole_path(&self, one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
         let is_regex = one.kind == Kind::Regex && one.any.is_empty();
         let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
             .iter()
             .find_map(|end| path.strip_suffix(end))
             .or_else(|| path.ends_with("$request_uri").then_some(path));
-        let made =
-            template(bare.unwrap_or(path), self.name).map(|path| path.replace("{uri}", "{path}"));
-        match made.filter(|path| !path.contains(['?', '#'])) {
-            Some(path) if is_regex || !path.contains("{capture.") => {
+        let (path, query) = match (bare, path.split_once('?')) {
+            (Some(path), _) => (path, None),
+            (None, Some((path, query))) => (path, Some(query)),
+            (None, None) => (path, Some("")),
+        };
+        let made = template(path, self.name).map(|path| path.replace("{uri}", "{path}"));
+        let query = query.map_or(Some(None), |query| template(query, self.name).map(Some));
+        let is_plain = |(path, query): &(String, Option<String>)| {
+            let captures = query.iter().chain([path]).any(|text| text.contains("{capture."));
+            !path.contains(['?', '#']) && (is_regex || !captures)
+        };
+        match made.zip(query).filter(is_plain) {
+            Some((path, query)) => {
                 rule.set("set-path", text(&path));
-                if bare.is_none() {
-                    rule.add("remove-query", "*");
+                match query.as_deref() {
+                    Some("") => rule.add("remove-query", "*"),
+                    Some(query) => rule.set("set-query", text(query)),
+                    None => {}
                 }
             }
             _ => {
