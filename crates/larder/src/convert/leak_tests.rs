@@ -412,6 +412,71 @@ fn vcl_access_stays_controlled() {
     check(VCL_ACCESS);
 }
 
+const NGINX_FILES: &[Row] = &[
+    nginx(
+        "a directory with programs of the application",
+        "server { server_name x; location / { CACHED } location /s/ { root /srv; }
+             location ~ \\.php$ { CACHED } }",
+        &["paths = ['~\\.php$']", "try-root = \"/srv\"\ntry-root-only = true"],
+        &["root = \"/srv\"\n\n", "[[site]]\nname = \"x /s/\""],
+    ),
+    nginx(
+        "a path of the application within a directory",
+        "server { server_name x; location / { CACHED } location ^~ /s/ { root /srv; }
+             location /s/app/ { CACHED } }",
+        &["try-root = \"/srv\"\ntry-root-only = true"],
+        &["[[site]]\nname = \"x /s/\""],
+    ),
+    nginx(
+        "denials before files",
+        "server { server_name x; root /srv; location / { deny all; try_files $uri @app; }
+             location @app { allow all; CACHED } }",
+        &["name = \"x / access\"\ndeny = true"],
+        &["try-root"],
+    ),
+    nginx(
+        "denials behind files",
+        "server { server_name x; root /srv; location / { try_files $uri @app; }
+             location @app { deny 10.0.0.0/8; CACHED } }",
+        &["clients = [\"10.0.0.0/8\"]\ndeny = true", "try-root"],
+        &[],
+    ),
+    nginx(
+        "a denial beside a longer path",
+        "server { server_name x; location / { CACHED location ~ \\.sh$ { deny all; }
+             location /a/ { CACHED } location ^~ /b/ { CACHED } } location /c/ { CACHED } }",
+        &["not-paths = [\"/b/*\", \"/c/*\"]\ndeny = true"],
+        &[],
+    ),
+    nginx(
+        "conditions on the path of a front controller",
+        "server { server_name x; root /srv; location / { try_files $uri /index.php; }
+             location ~ \\.php$ { if ($uri ~ admin) { return 403; } CACHED } }",
+        &["try-root-only = true"],
+        &["set-path"],
+    ),
+    nginx(
+        "programs among names",
+        "server { server_name x; root /srv; index index.php;
+             location / { try_files $uri $uri/index.php $uri/ /index.php?$args; }
+             location ~ \\.php$ { CACHED } }",
+        &["try-files = [\"{path}\", \"{path}/\"]", "index = []", "set-path = \"/index.php\""],
+        &["index.php\"]"],
+    ),
+    nginx(
+        "a denial within an expression comes before it",
+        "server { server_name x; location / { location ~ ^/up/ { CACHED
+             location ~ \\.sh$ { deny all; } } location ~ \\.sh$ { CACHED } } }",
+        &["deny = true\n\n[[rule]]\nname = \"x ~ ^/up/\""],
+        &[],
+    ),
+];
+
+#[test]
+fn nginx_files_beside_applications_fail_closed() {
+    check(NGINX_FILES);
+}
+
 const SQUID: &[Row] = &[
     squid(
         "queries",

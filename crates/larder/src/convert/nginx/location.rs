@@ -366,9 +366,12 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             &part[..end.unwrap_or(part.len())]
         })
         .collect();
+    // A group is a part of the path, unless an `if` has expressions of its own.
+    let has_if = scope.block().iter().any(|one| one.name == "if");
+    let is_plain = |name: &&str| PLAIN.contains(name) || (!has_if && name.parse::<u8>().is_ok());
     let has_query = ["request_uri", "args", "query_string"].iter().any(|name| names.contains(name));
     let mut parameters: Vec<&str> = Vec::new();
-    for name in names.into_iter().filter(|name| !PLAIN.contains(name)) {
+    for name in names.into_iter().filter(|name| !is_plain(name)) {
         if let Some(field) = name.strip_prefix("http_") {
             rule.add("key-headers", field.replace('_', "-"));
         } else if let Some(parameter) = name.strip_prefix("arg_") {

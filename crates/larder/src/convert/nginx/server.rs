@@ -207,11 +207,9 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         locations.iter().filter_map(|one| Some((one, passed(one, &scope)?))).collect();
     let is_root = |one: &Location<'_>| one.kind != Kind::Regex && one.path == "/";
     let root = locations.iter().find(|one| is_root(one));
-    let has_regex = locations.iter().any(|one| one.kind == Kind::Regex);
     let is_site = |(one, _): &(&Location<'_>, Scope<'_>)| {
-        let is_site = one.is_path() && !server.names.is_empty();
-        let is_alone = one.kind == Kind::Final || !has_regex;
-        is_site && is_alone && one.directive.inner().iter().any(|own| own.name == "proxy_pass")
+        let is_own = one.directive.inner().iter().any(|own| own.name == "proxy_pass");
+        one.is_whole_path(&locations) && !server.names.is_empty() && is_own
     };
     let of_root = passed.iter().find(|(one, _)| is_root(one));
     let found = match (of_root, root) {
@@ -669,9 +667,7 @@ impl<'a> LocationOf<'a, '_> {
     /// Returns whether a directory at the path of a location can be a site beside the server's.
     fn is_site(&self, one: &Location<'_>) -> bool {
         let (locations, _) = matching::ordered(self.server.block());
-        let has_regex = locations.iter().any(|one| one.kind == Kind::Regex);
-        let is_alone = one.kind == Kind::Final || !has_regex;
-        one.is_path() && is_alone && !self.server.names.is_empty()
+        one.is_whole_path(&locations) && !self.server.names.is_empty()
     }
 
     /// Refuses the requests of a location that no client may reach, or that cannot be stated.
@@ -743,20 +739,31 @@ impl<'a> LocationOf<'a, '_> {
         location::response_fields(scope, source, self.name, rule, out);
     }
 
-    /// Sends the path of a `proxy_pass` with variables, without the query of the request.
+    /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
     fn whole_path(&self, one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
         let is_regex = one.kind == Kind::Regex && one.any.is_empty();
         let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
             .iter()
             .find_map(|end| path.strip_suffix(end))
             .or_else(|| path.ends_with("$request_uri").then_some(path));
-        let made =
-            template(bare.unwrap_or(path), self.name).map(|path| path.replace("{uri}", "{path}"));
-        match made.filter(|path| !path.contains(['?', '#'])) {
-            Some(path) if is_regex || !path.contains("{capture.") => {
+        let (path, query) = match (bare, path.split_once('?')) {
+            (Some(path), _) => (path, None),
+            (None, Some((path, query))) => (path, Some(query)),
+            (None, None) => (path, Some("")),
+        };
+        let made = template(path, self.name).map(|path| path.replace("{uri}", "{path}"));
+        let query = query.map_or(Some(None), |query| template(query, self.name).map(Some));
+        let is_plain = |(path, query): &(String, Option<String>)| {
+            let captures = query.iter().chain([path]).any(|text| text.contains("{capture."));
+            !path.contains(['?', '#']) && (is_regex || !captures)
+        };
+        match made.zip(query).filter(is_plain) {
+            Some((path, query)) => {
                 rule.set("set-path", text(&path));
-                if bare.is_none() {
-                    rule.add("remove-query", "*");
+                match query.as_deref() {
+                    Some("") => rule.add("remove-query", "*"),
+                    Some(query) => rule.set("set-query", text(query)),
+                    None => {}
                 }
             }
             _ => {
@@ -838,7 +845,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        if !one.is_path() || self.server.names.is_empty() || servers.named.is_some() {
+        if !self.is_site(one) || servers.named.is_some() {
             let reason = "beside files, only a path that ends in / can have origin servers, at a \
                           server with a name: answered with 501";
             out.lose(&one.directive.at, "proxy_pass", reason);
