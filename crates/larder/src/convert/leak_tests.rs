@@ -89,6 +89,25 @@ const NGINX_STORING: &[Row] = &[
         &["$"],
     ),
     nginx(
+        "bypasses that store",
+        "server { location / { CACHED
+             proxy_cache_bypass $arg_nocache $cookie_session $http_authorization; } }",
+        &[
+            "query = [\"nocache\"]\nthen = \"continue\"\nrefresh = true",
+            "{ cookies = [\"session\"] }, { headers = [\"authorization\"] }",
+            "bypass = true",
+        ],
+        &[],
+    ),
+    nginx(
+        "fields of an if",
+        "server { location / { CACHED
+             if ($arg_a) { add_header X-A 1; }
+             if ($cookie_b) { set $c 1; } } }",
+        &["query = [\"a\"]\nnot-cookies = [\"b\"]\nthen = \"continue\"\nresponses = "],
+        &[],
+    ),
+    nginx(
         "invalid bypass",
         "server { set $skip 0; if ($http_host = \"a.test:8443\") { set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
@@ -452,7 +471,7 @@ const SQUID: &[Row] = &[
         &[
             "not-clients = [\"10.1.0.0/16\"]",
             "absolute-urls = [\"~(?i)gam.ng\"]",
-            "clients = [\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\"\nmethods = [\"CONNECT\"]",
+            "[\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\"\nmethods = [\"CONNECT\"]",
         ],
         &[],
     ),
@@ -476,6 +495,45 @@ const SQUID: &[Row] = &[
         &["Proxy-Connection", "501"],
     ),
 ];
+
+const VCL_BOUNDS: &[Row] = &[
+    vcl(
+        "bounds of lifetimes",
+        "sub vcl_backend_response {
+             if (beresp.ttl < 5m) { set beresp.ttl = 5m; }
+             if (beresp.grace < 2m) { set beresp.grace = 2m; } }",
+        &["min-ttl = \"5m\"", "stale-while-revalidate = \"2m\""],
+        &["lost condition"],
+    ),
+    vcl(
+        "a bound behind what is not stored",
+        "sub vcl_backend_response {
+             if (beresp.ttl <= 0s) { set beresp.uncacheable = true; return (deliver); }
+             if (beresp.ttl < 5m) { set beresp.ttl = 5m; } }",
+        &[],
+        &["min-ttl"],
+    ),
+    vcl(
+        "large responses are passed",
+        "sub vcl_backend_response {
+             if (std.integer(beresp.http.Content-Length, 0) > 1000) {
+               set beresp.uncacheable = true; return (deliver); }
+             set beresp.ttl = 1h; }",
+        &["larger-than = \"1000\", store = false"],
+        &["lost condition"],
+    ),
+    vcl(
+        "many cookies",
+        "sub vcl_recv { if (req.http.Cookie ~ \"aa|bb|cc|dd|ee\") { return (pass); } }",
+        &["headers = [\"Cookie: ~aa|bb|cc|dd|ee\"]\nthen = \"continue\"\nbypass = true"],
+        &[],
+    ),
+];
+
+#[test]
+fn vcl_bounds_what_is_stored() {
+    check(VCL_BOUNDS);
+}
 
 #[test]
 fn squid_fails_closed() {
