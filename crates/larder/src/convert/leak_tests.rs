@@ -100,6 +100,16 @@ const NGINX_STORING: &[Row] = &[
         &[],
     ),
     nginx(
+        "texts of a module",
+        "server { location / { CACHED subs_filter a.test b.test; subs_filter x+ y r;
+             subs_filter_types application/json; } }",
+        &[
+            "substitute = [{ from = \"a.test\", to = \"b.test\" }]",
+            "substitute-types = [\"application/json\", \"text/html\"]",
+        ],
+        &["substitute-ignore-case"],
+    ),
+    nginx(
         "fields of an if",
         "server { location / { CACHED
              if ($arg_a) { add_header X-A 1; }

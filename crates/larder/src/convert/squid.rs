@@ -404,8 +404,8 @@ impl Squid {
         self.servers.push(server);
     }
 
-    /// Returns the lists of a line behind its action, `None` if one is empty and so matches nothing;
-    /// an error is why there is no equivalent.
+    /// Returns the lists of a line behind its action, `None` if one is empty and so matches
+    /// nothing; an error is why there is no equivalent.
     fn lists(&self, words: &[String]) -> Result<Option<Vec<Part>>, String> {
         let mut all = Vec::new();
         let is_empty = |word: &String| {
