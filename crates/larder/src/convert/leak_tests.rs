@@ -486,6 +486,26 @@ const SQUID: &[Row] = &[
         &[],
     ),
     squid(
+        "further lists",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl exe rep_mime_type application/x-msdownload
+             http_access allow lan
+             http_reply_access deny exe",
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &[],
+    ),
+    squid(
+        "a further permission",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             miss_access deny !lan
+             miss_access allow all
+             http_access allow all",
+        &["[[access]]\naction = \"allow\"\nclients = [\"10.0.0.0/8\"]\n\n[[access]]"],
+        &[],
+    ),
+    squid(
         "an allowed list of URLs",
         "http_port 3128
              acl lan src 10.0.0.0/8
