@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::convert::nginx::syntax::Directive;
 
 /// Directives in whose arguments variables are replaced. Others compare them.
-const WITH_TEXTS: [&str; 10] = [
+const WITH_TEXTS: [&str; 11] = [
     "proxy_pass",
     "proxy_set_header",
     "proxy_redirect",
@@ -16,6 +16,7 @@ const WITH_TEXTS: [&str; 10] = [
     "alias",
     "sub_filter",
     "try_files",
+    "subs_filter",
 ];
 
 /// Texts by the name of the variable.
