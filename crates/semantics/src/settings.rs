@@ -88,6 +88,8 @@ pub struct Settings {
     pub validate_variants: bool,
     /// The effect of a reload by a client.
     pub client_reload: ClientReload,
+    /// True if every request is treated as if the client had sent `no-cache`.
+    pub refresh: bool,
     /// True if responses are stored. If not, responses that are already stored may still be used.
     pub store: bool,
     /// Lifetimes set by the operator.
@@ -132,6 +134,7 @@ impl Settings {
             reuse_for_authorized: is_rfc,
             validate_variants: false,
             client_reload: ClientReload::Obey,
+            refresh: false,
             store: true,
             lifetimes: Lifetimes::default(),
             keep: None,

@@ -75,11 +75,12 @@ const NESTED: [&str; 2] = [RESPONSES, rule_substitute::SUBSTITUTE];
 const ANY: &str = "any";
 
 /// Lists of conditions, which match everything when they are empty.
-pub const CONDITIONS: [&str; 14] = [
+pub const CONDITIONS: [&str; 15] = [
     "sites",
     "hosts",
     "paths",
     "urls",
+    "absolute-urls",
     "methods",
     "headers",
     "schemes",
@@ -344,6 +345,8 @@ impl Reader {
         let mut rules = self.repeated("rule", RULE, node);
         for ((rule, _), table) in rules.iter_mut().zip(tables_in(node)) {
             rule.when.any = self.alternatives(table);
+            // A default must not replace what a rule before it states.
+            rule.own.retain(|own| table.iter().any(|(key, _)| key.get_ref() == own.key));
             let entries = self.within("rule", RESPONSES, RESPONSE, table);
             rule.responses = entries.into_iter().map(|(entry, _)| entry).collect();
             let texts = self.within("rule", rule_substitute::SUBSTITUTE, SUBSTITUTE, table);

@@ -45,14 +45,15 @@ impl Config {
             if let Some(why) = self.idle_action(rule) {
                 told.push(format!("{}: {why}", called(at)));
             }
+            if let Some(why) = rule.wrong_refresh() {
+                told.push(format!("{}: {why}", called(at)));
+            }
             if let Some(key) = rule.loose_lifetime() {
                 let text = "limits, basic-auth and allow-methods make the rule apply to any \
                             reading of a path, which a server may read as another page";
                 told.push(format!("{}: {key} belongs in another rule: {text}", called(at)));
             }
-            let names_paths = [&rule.when.is, &rule.when.not]
-                .iter()
-                .any(|tests| !(tests.paths.is_empty() && tests.urls.is_empty()));
+            let names_paths = rule.when.is.looks_at_path() || rule.when.not.looks_at_path();
             if rule.actions.try_root.is_some() && !names_paths {
                 let text = "try-root serves every file of the directory, programs and settings of \
                             the application too: name paths or not-paths";
@@ -155,7 +156,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     // All conditions are named, so that a new one is not forgotten here.
     let RuleCondition { is, not, paths_ignore_case, share, any } = &first.when;
     let Tests { sites, hosts, paths, urls, methods, headers, schemes, clients, .. } = is;
-    let Tests { query, cookies, classes, listeners, .. } = is;
+    let Tests { query, cookies, classes, listeners, absolute_urls, .. } = is;
     let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
@@ -167,12 +168,13 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
     first.then == Then::Stop
         && !(first.when.is_long() && second.when.is_long())
-        && ((paths.is_empty() && urls.is_empty()) || (is_read_alike && same_case))
+        && (!is.looks_at_path() || (is_read_alike && same_case))
         && (methods.is_empty() || is_read_alike)
         && within(sites, &other.sites, |one, other| one == other)
         && within(hosts, &other.hosts, |one, other| host(one, other))
         && within(paths, &other.paths, |one, other| path(one, other))
         && within(urls, &other.urls, |one, other| path(one, other))
+        && within(absolute_urls, &other.absolute_urls, |one, other| path(one, other))
         && within(methods, &other.methods, method)
         && within(schemes, &other.schemes, |one, other| one == other)
         && within(clients, &other.clients, network)
@@ -273,6 +275,7 @@ mod tests {
             ("paths = ['/a/b*']", "paths = ['/a/*']"),
             ("paths = ['/a*']", ""),
             ("urls = ['/a*']", "paths = ['/a']"),
+            ("absolute-urls = ['http://a/*']", "absolute-urls = ['https://a/b']"),
             ("hosts = ['a.test']", "hosts = ['.a.test']"),
             ("headers = ['Cookie']", "headers = ['!Cookie']"),
             ("headers = ['Cookie']", ""),
@@ -341,6 +344,16 @@ mod tests {
         ] {
             assert!(one(keys).is_empty(), "{keys}");
         }
+    }
+
+    #[test]
+    fn a_refresh_for_some_clients_stands_alone() {
+        let one = |keys: &str| told(&format!("[[rule]]\nrefresh = true\n{keys}\n"));
+        assert!(one("cookies = ['a']\nthen = 'continue'")[0].contains("choose them by clients"));
+        assert!(one("headers = ['X-A']")[0].contains("stores apart"));
+        assert!(one("headers = ['X-A']\nttl = '1h'\nthen = 'continue'")[0].contains("apart"));
+        assert!(one("headers = ['X-A']\nthen = 'continue'").is_empty());
+        assert!(one("paths = ['/a']\nttl = '1h'").is_empty());
     }
 
     #[test]

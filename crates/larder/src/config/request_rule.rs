@@ -90,8 +90,7 @@ impl RequestRule {
         let is_loose = guards.is_any() || !allow_methods.is_empty();
         let lengthens = |key: &&str| ["ttl", "default-ttl", "min-ttl"].contains(key);
         let key = self.own.iter().map(|own| own.key).find(lengthens);
-        let Tests { paths, urls, .. } = &self.when.is;
-        key.filter(|_| is_loose && !(paths.is_empty() && urls.is_empty()))
+        key.filter(|_| is_loose && self.when.is.looks_at_path())
     }
 
     /// Returns the rule as the proxy uses it. `number` counts from 1; `base` applies where the rule
@@ -197,6 +196,36 @@ impl RequestRule {
     /// Returns whether the rule has `store = false`.
     pub fn never_stores(&self) -> bool {
         self.own.iter().any(|own| (own.key, &own.value) == ("store", &Value::Bool(false)))
+    }
+
+    /// Returns why the responses of a rule with `refresh = true` are not what all clients should
+    /// get.
+    pub fn wrong_refresh(&self) -> Option<&'static str> {
+        if !self.own.iter().any(|own| (own.key, &own.value) == ("refresh", &Value::Bool(true))) {
+            return None;
+        }
+        let Tests { headers, cookies, query, clients, listeners, .. } = &self.when.is;
+        let is_personal = |test: &String| {
+            let name = test.split(':').next().unwrap_or_default().trim();
+            ["cookie", "authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        };
+        let looks_past_key = !(headers.is_empty() && cookies.is_empty() && query.is_empty())
+            || !(clients.is_empty() && listeners.is_empty());
+        let is_alone = self.then == Then::Continue
+            && self
+                .states
+                .iter()
+                .all(|state| ["refresh = ", "limit-"].iter().any(|key| state.starts_with(key)));
+        if !cookies.is_empty() || headers.iter().any(is_personal) {
+            return Some(
+                "refresh stores for all clients what the origin server sends to those with a \
+                 cookie or credentials: choose them by clients",
+            );
+        }
+        (looks_past_key && !is_alone).then_some(
+            "refresh stores apart from what other clients get: put it into a rule of its own \
+             with then = \"continue\"",
+        )
     }
 
     /// Returns whether the rule adds names to objects of the requests of other rules.

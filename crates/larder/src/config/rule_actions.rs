@@ -11,7 +11,8 @@ use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
 use proxy::rules::error_page::ErrorPage;
 use proxy::rules::request_rules::{
-    Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TryRoot,
+    Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TriedName,
+    TryRoot,
 };
 use semantics::{Pattern, StatusPattern};
 
@@ -50,6 +51,7 @@ pub struct RuleActions {
     pub credentials: Option<String>,
     pub try_root: Option<PathBuf>,
     pub try_root_only: bool,
+    pub try_files: Vec<String>,
     pub error_page: Vec<String>,
     pub error_page_for: ErrorPageFor,
 }
@@ -139,6 +141,7 @@ impl RuleActions {
         let texts = [&self.set_path, &self.set_query, &self.set_host];
         let made =
             keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text.as_ref()?)));
+        let made = made.chain(self.try_files.iter().map(|text| ("try-files", text)));
         made.chain(self.server_text().map(|text| ("upstream", text)))
     }
 
@@ -158,8 +161,13 @@ impl RuleActions {
     }
 
     fn try_root(&self, rule: &str) -> Result<Option<TryRoot>, Wrong> {
-        let made = self.try_root.as_ref();
-        let made = made.map(|_| TryRoot { site: files_of(rule), only: self.try_root_only });
+        let names = self.try_files.iter().map(|text| tried_name(text));
+        let names = names.collect::<Result<Vec<_>, _>>().map_err(|why| ("try-files", why))?;
+        if !names.is_empty() && self.try_root.is_none() {
+            return Err(("try-files", "expected try-root beside it".to_owned()));
+        }
+        let (site, only) = (files_of(rule), self.try_root_only);
+        let made = self.try_root.as_ref().map(|_| TryRoot { site, only, names });
         if self.try_root_only && (made.is_none() || !self.upstream.is_empty()) {
             return Err((
                 "try-root-only",
@@ -286,6 +294,20 @@ fn path(key: &'static str, text: &str) -> Result<String, Wrong> {
             Err((key, text))
         }
     }
+}
+
+/// Parses a name that is tried in the directory of `try-root`.
+fn tried_name(text: &str) -> Result<TriedName, String> {
+    if text.starts_with('=') {
+        return Err(
+            "a status has no effect here: expected try-root-only in place of =404".to_owned()
+        );
+    }
+    let is_path = text.starts_with('/') || text.starts_with("{path}");
+    if !is_path || text.contains(['?', '#', ' ', '$']) || text.split('/').any(|part| part == "..") {
+        return Err(format!("expected a path that begins with / or {{path}}, got {text:?}"));
+    }
+    TriedName::parse(text)
 }
 
 /// Splits a text at its status, if it begins with one.

@@ -20,6 +20,7 @@ pub struct Tests {
     pub hosts: Vec<String>,
     pub paths: Vec<String>,
     pub urls: Vec<String>,
+    pub absolute_urls: Vec<String>,
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub schemes: Vec<String>,
@@ -64,7 +65,8 @@ impl RuleCondition {
     pub fn is_long(&self) -> bool {
         let Tests { sites, hosts, paths, urls, clients, query, cookies, .. } = &self.is;
         let counts = [sites.len(), hosts.len(), paths.len(), urls.len(), clients.len()];
-        counts.into_iter().chain([query.len(), cookies.len()]).any(|count| count > 1_000)
+        let others = [query.len(), cookies.len(), self.is.absolute_urls.len()];
+        counts.into_iter().chain(others).any(|count| count > 1_000)
     }
 
     /// Returns the names of the classes that the condition looks at.
@@ -101,6 +103,7 @@ struct Keys {
     hosts: &'static str,
     paths: &'static str,
     urls: &'static str,
+    absolute_urls: &'static str,
     methods: &'static str,
     headers: &'static str,
     query: &'static str,
@@ -112,6 +115,7 @@ const KEYS: Keys = Keys {
     hosts: "hosts",
     paths: "paths",
     urls: "urls",
+    absolute_urls: "absolute-urls",
     methods: "methods",
     headers: "headers",
     query: "query",
@@ -123,6 +127,7 @@ const NOT_KEYS: Keys = Keys {
     hosts: "not-hosts",
     paths: "not-paths",
     urls: "not-urls",
+    absolute_urls: "not-absolute-urls",
     methods: "not-methods",
     headers: "not-headers",
     query: "not-query",
@@ -131,14 +136,20 @@ const NOT_KEYS: Keys = Keys {
 };
 
 impl Tests {
+    /// Returns whether a list looks at the path, which may have several readings.
+    pub fn looks_at_path(&self) -> bool {
+        let Tests { paths, urls, absolute_urls, .. } = self;
+        !(paths.is_empty() && urls.is_empty() && absolute_urls.is_empty())
+    }
+
     fn to_proxy(
         &self,
         keys: &Keys,
         ignores_case: bool,
         classes: &Classes,
     ) -> Result<Condition, Wrong> {
-        let paths = |key, texts: &[String]| {
-            let parse = |text: &String| PathTest::parse(text, ignores_case);
+        let paths = |key, texts: &[String], parse: fn(&str, bool) -> _| {
+            let parse = |text: &String| parse(text, ignores_case);
             texts.iter().map(parse).collect::<Result<_, _>>().map_err(|why| (key, why))
         };
         let method = |name: &String| {
@@ -147,8 +158,13 @@ impl Tests {
         Ok(Condition {
             sites: self.sites.clone(),
             hosts: parse_all(keys.hosts, &self.hosts)?,
-            paths: paths(keys.paths, &self.paths)?,
-            urls: paths(keys.urls, &self.urls)?,
+            paths: paths(keys.paths, &self.paths, PathTest::parse)?,
+            urls: paths(keys.urls, &self.urls, PathTest::parse)?,
+            absolute_urls: paths(
+                keys.absolute_urls,
+                &self.absolute_urls,
+                PathTest::parse_absolute,
+            )?,
             methods: self.methods.iter().map(method).collect::<Result<_, _>>()?,
             headers: parse_all::<HeaderTest>(keys.headers, &self.headers)?,
             // The kind of the setting admits no other word.

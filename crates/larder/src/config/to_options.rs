@@ -152,7 +152,10 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
     for (at, rule) in config.rules.iter().enumerate() {
         let Some(root) = &rule.actions.try_root else { continue };
         let name = files_of(&rule.called(at + 1));
-        let settings = config.files.without_directories();
+        let settings = match rule.actions.try_files.is_empty() {
+            true => config.files.without_directories(),
+            false => config.files.without_listings(),
+        };
         let origin = settings.open(&name, root, &[], open, &config.cache)?;
         hidden.push(Site::new(&name, Source::Other(origin)));
     }

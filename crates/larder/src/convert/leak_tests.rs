@@ -457,8 +457,46 @@ const SQUID: &[Row] = &[
              refresh_pattern \\.deb$ 129600 100% 129600
              refresh_pattern . 0 20% 4320
              refresh_pattern \\.rpm$ 129600 100% 129600",
-        &["hosts = [\"changelogs.ubuntu.com\"]", "urls = ['~\\.deb$']"],
-        &["rpm", "~changelogs"],
+        &["absolute-urls = ['~changelogs.ubuntu.com\\/.*']", "\nurls = ['~\\.deb$']"],
+        &["rpm"],
+    ),
+    squid(
+        "refresh patterns in their order",
+        "http_port 3128
+             refresh_pattern -i tar.gz$ 60 20% 60
+             refresh_pattern \\/Release$ 0 0% 0 refresh-ims",
+        &[
+            "absolute-urls = [\"~(?i)tar.gz$\"]\n",
+            "heuristic-without-date = \"1h\"\nrefresh = false",
+            "\nurls = ['~\\/Release$']\nheaders = [\"If-Modified-Since\"]",
+        ],
+        &[],
+    ),
+    squid(
+        "a denial behind a permission",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl free src 10.1.0.0/16
+             acl bad url_regex -i gam.ng
+             http_access allow free
+             http_access deny bad
+             http_access allow lan",
+        &[
+            "not-clients = [\"10.1.0.0/16\"]",
+            "absolute-urls = [\"~(?i)gam.ng\"]",
+            "clients = [\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\"\nmethods = [\"CONNECT\"]",
+        ],
+        &[],
+    ),
+    squid(
+        "an allowed list of URLs",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl good url_regex ^http://good\\.test/
+             http_access deny !good
+             http_access allow lan",
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &[],
     ),
     squid(
         "names of proxies",

@@ -16,6 +16,7 @@ mod responses;
 mod scope;
 mod server;
 pub mod syntax;
+mod tries;
 pub mod values;
 
 use std::collections::BTreeMap;

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::convert::glob_of_regex::alternatives;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::{self, At};
-use crate::convert::url_test;
+use crate::convert::squid::refresh_pattern::RefreshPatterns;
+use crate::convert::squid::urls::{URLS, WHOLE_URLS};
+
+mod refresh_pattern;
+mod urls;
 
 /// A line.
 struct Line {
@@ -143,14 +146,9 @@ fn read(
     Ok(())
 }
 
-/// An access list: the key of `[[access]]` and of a rule, and the values. An error is why not.
+/// An access list: the key of `[[access]]` and of a rule, and the values; no values match nothing.
+/// No keys match everything. An error is why not.
 type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
-
-/// Key of expressions on path and query.
-const URLS: &str = "urls";
-
-/// Key of expressions on whole URLs.
-const WHOLE_URLS: &str = "whole URLs";
 
 /// Returns the values, with the lines of a file (`@FILE`) in its place.
 fn lines_of(values: &[String]) -> Result<Vec<String>, String> {
@@ -160,19 +158,44 @@ fn lines_of(values: &[String]) -> Result<Vec<String>, String> {
             all.push(value.clone());
             continue;
         };
-        let text = source::read(Path::new(path))?;
-        let lines = text.lines().map(str::trim);
-        all.extend(
-            lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned),
-        );
+        all.extend(entries(path)?);
     }
     match all.len() {
-        0 => Err("the list is empty".to_owned()),
-        1..=EXPRESSIONS_MAX => Ok(all),
+        ..=EXPRESSIONS_MAX => Ok(all),
         _ => {
             Err(format!("more than {EXPRESSIONS_MAX} expressions: each is tried for each request"))
         }
     }
+}
+
+/// Returns the entries of a file.
+fn entries(path: &str) -> Result<Vec<String>, String> {
+    let text = source::read(Path::new(path))?;
+    let entry = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+    let is_entry = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    Ok(text.lines().filter(is_entry).map(entry).collect())
+}
+
+/// Returns the networks of a list. A file stays one if Larder reads its entries as Squid does.
+fn networks(values: &[String]) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    for value in values {
+        let Some(path) = value.strip_prefix('@') else {
+            all.extend(network(value)?);
+            continue;
+        };
+        let Ok(entries) = entries(path) else {
+            all.push(value.clone());
+            continue;
+        };
+        let found = entries.iter().map(|entry| network(entry)).collect::<Option<Vec<_>>>()?;
+        let is_same = |(entry, one): (&String, &Vec<String>)| one == std::slice::from_ref(entry);
+        match !entries.is_empty() && entries.iter().zip(&found).all(is_same) {
+            true => all.push(value.clone()),
+            false => all.extend(found.concat()),
+        }
+    }
+    Some(all)
 }
 
 /// Most expressions of one list.
@@ -194,14 +217,13 @@ struct Squid {
     servers: Vec<String>,
     listens: Vec<String>,
     denies_all: bool,
-    /// A permission was read.
-    has_allowed: bool,
+    /// Tunnels are denied from here on.
+    denies_tunnels: bool,
+    /// The permissions that were read, as conditions of a rule; an error is why one is none.
+    allowed: Vec<Result<Tests, String>>,
     /// Lists of which later permissions need a value: all else is denied before.
     required: Vec<(&'static str, Vec<String>)>,
-    /// Rules of `refresh_pattern`. The first that matches decides, so it is pushed last.
-    refreshes: Vec<RuleDraft>,
-    /// A pattern for all URLs was read, so that no later one matches.
-    has_last_refresh: bool,
+    refreshes: RefreshPatterns,
 }
 
 impl Squid {
@@ -218,13 +240,6 @@ impl Squid {
             let case = if ignores_case { "(?i)" } else { "" };
             format!("{case}{text}")
         };
-        let networks = |values: &[String]| -> Option<Vec<String>> {
-            let of = |one: &String| match one.starts_with('@') {
-                true => Some(vec![one.clone()]),
-                false => network(one),
-            };
-            Some(values.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
-        };
         let values: Vec<String> = values.iter().map(|value| from_file(value)).collect();
         let is_file = values.iter().any(|value| value.starts_with('@'));
         let found: Acl = match line.word(2) {
@@ -238,7 +253,7 @@ impl Squid {
             "urlpath_regex" | "url_regex" => match lines_of(&values) {
                 Ok(lines) => {
                     let all: Result<Vec<_>, _> =
-                        lines.iter().map(|line| posix(&regex(line))).collect();
+                        lines.iter().map(|line| urls::posix(&regex(line))).collect();
                     let key = if line.word(2) == "url_regex" { WHOLE_URLS } else { URLS };
                     all.map(|all| vec![(key, all)])
                 }
@@ -247,7 +262,12 @@ impl Squid {
             kind if is_file && kind != "dstdomain" => {
                 Err(format!("a file of acl {kind} has no equivalent"))
             }
-            "dstdomain" => Ok(vec![("hosts", values)]),
+            "dstdomain" => {
+                let is_empty = |one: &String| {
+                    one.strip_prefix('@').is_some_and(|path| entries(path) == Ok(Vec::new()))
+                };
+                Ok(vec![("hosts", values.into_iter().filter(|one| !is_empty(one)).collect())])
+            }
             "port" => Ok(vec![("ports", values)]),
             "method" => Ok(vec![("methods", values)]),
             kind => Err(format!("acl {kind} has no equivalent")),
@@ -279,14 +299,7 @@ impl Squid {
             "cache_mem" => size(line, "memory", 16 << 20, out),
             "maximum_object_size" => size(line, "store.max-object", 0, out),
             "http_access" => self.access(line, out),
-            "refresh_pattern" if self.has_last_refresh => {
-                out.lose(&line.at, &line.words.join(" "), "the pattern . before it takes all");
-            }
-            "refresh_pattern" => {
-                let start = if line.word(1) == "-i" { 2 } else { 1 };
-                self.has_last_refresh = matches!(line.word(start), "." | ".*");
-                self.refreshes.extend(refresh(line, out));
-            }
+            "refresh_pattern" => self.refreshes.read(line, out),
             "cache" | "no_cache" => self.cache(line, out),
             "visible_hostname" => {
                 out.set("pseudonym", text(line.word(1).split('.').next().unwrap_or_default()));
@@ -391,9 +404,17 @@ impl Squid {
         self.servers.push(server);
     }
 
-    /// Returns the lists of a line behind its action; an error is why there is no equivalent.
-    fn lists(&self, words: &[String]) -> Result<Vec<Part>, String> {
+    /// Returns the lists of a line behind its action, `None` if one is empty and so matches nothing;
+    /// an error is why there is no equivalent.
+    fn lists(&self, words: &[String]) -> Result<Option<Vec<Part>>, String> {
         let mut all = Vec::new();
+        let is_empty = |word: &String| {
+            let found = self.acls.get(word.as_str());
+            matches!(found, Some(Ok(lists)) if lists.iter().any(|(_, values)| values.is_empty()))
+        };
+        if words.iter().any(is_empty) {
+            return Ok(None);
+        }
         for word in words {
             let (name, is_not) = match word.strip_prefix('!') {
                 Some(name) => (name, true),
@@ -413,11 +434,13 @@ impl Squid {
                 (None, name) => return Err(format!("there is no acl {name}")),
             };
             if is_not && found.is_empty() {
-                return Err("nothing matches !all".to_owned());
+                return Ok(None);
             }
-            all.extend(found.into_iter().map(|(key, values)| (is_not, key, values)));
+            // No value is in an empty list.
+            let found = found.into_iter().filter(|(_, values)| !values.is_empty());
+            all.extend(found.map(|(key, values)| (is_not, key, values)));
         }
-        Ok(all)
+        Ok(Some(all))
     }
 
     /// Reads `http_access`. `deny !LIST` becomes ports and lists to allow before a denial.
@@ -431,7 +454,8 @@ impl Squid {
         }
         let found = self.lists(line.words.get(2..).unwrap_or_default());
         let lists = match found {
-            Ok(lists) => lists,
+            Ok(Some(lists)) => lists,
+            Ok(None) => return,
             Err(why) if action == "deny" => {
                 let reason = format!("{why}: nothing is allowed from here on");
                 out.lose(&line.at, &what, &reason);
@@ -470,7 +494,8 @@ impl Squid {
                 }
                 table.set(key, list(values));
             }
-            self.has_allowed = true;
+            let when = self.rule_when(line.words.get(2..).unwrap_or_default());
+            self.allowed.extend(when.transpose());
             purgers(&lists, out);
         }
         let ports = table.keys.iter_mut().find(|(key, _)| key == "ports");
@@ -481,17 +506,44 @@ impl Squid {
         out.push(table);
     }
 
-    /// Writes a denial of paths as a rule, which comes behind all of `[[access]]`: its place only
-    /// if nothing is allowed before.
-    fn denies_urls(&self, line: &Line, lists: &[Part], out: &mut Output) -> bool {
-        let is_url = lists.iter().any(|(is_not, key, _)| !is_not && *key == URLS);
-        if line.word(1) != "deny" || !is_url || self.has_allowed {
+    /// Writes a denial of URLs as a rule, which comes behind all of `[[access]]`: it exempts the
+    /// requests that are allowed before it.
+    fn denies_urls(&mut self, line: &Line, lists: &[Part], out: &mut Output) -> bool {
+        let is_url = |(_, key, _): &Part| matches!(*key, URLS | WHOLE_URLS);
+        if line.word(1) != "deny" || !lists.iter().any(is_url) {
             return false;
         }
-        let Ok(when) = self.rule_when(line.words.get(2..).unwrap_or_default()) else {
+        let Ok(Some(mut when)) = self.rule_when(line.words.get(2..).unwrap_or_default()) else {
             return false;
         };
-        let mut rule = RuleDraft::new(&line.words.join(" "), &when);
+        let what = line.words.join(" ");
+        for allowed in &self.allowed {
+            match allowed.as_ref().map(|tests| tests.0.as_slice()) {
+                Ok(tests) if is_for_no_rule(tests) => {}
+                Ok([]) => return true,
+                Ok([(key, values)]) if !key.starts_with("not-") => {
+                    when.add(&format!("not-{key}"), values.iter().cloned());
+                }
+                _ => {
+                    let reason = "it is also for requests that a line before it allows";
+                    out.lose(&line.at, &what, reason);
+                }
+            }
+        }
+        let passes_tunnels = lists.iter().any(|(is_not, key, values)| match *key {
+            URLS => !is_not,
+            WHOLE_URLS => urls::match_no_tunnel(values) && !is_not,
+            "methods" => !is_not && !values.iter().any(|name| name == "CONNECT"),
+            _ => false,
+        });
+        if !passes_tunnels && !std::mem::replace(&mut self.denies_tunnels, true) {
+            out.lose(&line.at, &what, "rules do not see tunnels: none is allowed from here on");
+            let mut table = Table::new("access");
+            table.set("action", text("deny"));
+            table.set("methods", list(&["CONNECT"]));
+            out.push(table);
+        }
+        let mut rule = RuleDraft::new(&what, &when);
         rule.continues = true;
         rule.set("deny", "true");
         rule.push(out);
@@ -514,37 +566,35 @@ impl Squid {
         let what = line.words.join(" ");
         match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default())) {
             ("deny", found) => {
-                let when = found.unwrap_or_else(|why| {
+                let found = found.unwrap_or_else(|why| {
                     out.lose(&line.at, &what, &format!("{why}: the cache is not used"));
-                    Tests::default()
+                    Some(Tests::default())
                 });
+                let Some(when) = found else { return };
                 let mut rule = RuleDraft::new(&what, &when);
                 rule.continues = true;
                 rule.set("bypass", "true");
                 rule.push(out);
             }
-            ("allow", Ok(when)) if when.0.is_empty() => {}
+            ("allow", Ok(Some(when))) if when.0.is_empty() => {}
             _ => out.lose(&line.at, &what, "only denials have an equivalent"),
         }
     }
 
-    /// Returns access lists as the condition of a rule.
-    fn rule_when(&self, words: &[String]) -> Result<Tests, String> {
+    /// Returns access lists as the condition of a rule; `None` if they match nothing.
+    fn rule_when(&self, words: &[String]) -> Result<Option<Tests>, String> {
         let mut when = Tests::default();
-        for (is_not, key, values) in self.lists(words)? {
+        let Some(lists) = self.lists(words)? else { return Ok(None) };
+        for (is_not, key, values) in lists {
             if matches!(key, "destinations" | "ports") {
                 return Err(format!("a rule has no test of {key}"));
             }
             if matches!(key, URLS | WHOLE_URLS) {
-                let tests = values.iter().map(|regex| match key {
-                    URLS => url_test::urls(regex),
-                    _ => within_path(regex),
-                });
-                let mut one = Tests::default();
-                for test in tests {
-                    test?.0.into_iter().for_each(|(_, values)| one.add("urls", values));
-                }
+                let mut one = urls::of_list(key, &values)?;
                 if is_not {
+                    if one.get("absolute-urls").is_some() {
+                        return Err("absolute-urls are without ports".to_owned());
+                    }
                     one.0.iter_mut().for_each(|(key, _)| key.insert_str(0, "not-"));
                 }
                 when = when.and(&one).ok_or("two lists of one kind")?;
@@ -554,7 +604,7 @@ impl Squid {
             let one = Tests(vec![(key, values)]);
             when = when.and(&one).ok_or("two lists of one kind")?;
         }
-        Ok(when)
+        Ok(Some(when))
     }
 
     fn header_access(&mut self, line: &Line, out: &mut Output) {
@@ -562,10 +612,11 @@ impl Squid {
         let (field, action) = (line.word(1), line.word(2));
         let when = self.rule_when(line.words.get(3..).unwrap_or_default());
         let when = match (action, when) {
-            ("deny", Ok(when)) => when,
+            ("deny", Ok(Some(when))) => when,
+            (_, Ok(None)) => return,
             ("deny", Err(why)) => return out.lose(&line.at, &what, &why),
             // What is not denied is passed.
-            ("allow", Ok(when)) if when.0.is_empty() && field != "All" => return,
+            ("allow", Ok(Some(when))) if when.0.is_empty() && field != "All" => return,
             _ => return out.lose(&line.at, &what, "only denials of a field have an equivalent"),
         };
         let key = match line.word(0) {
@@ -596,7 +647,7 @@ impl Squid {
     }
 
     fn finish(&mut self, out: &mut Output) {
-        self.refreshes.drain(..).rev().for_each(|rule| rule.push(out));
+        std::mem::take(&mut self.refreshes).push(out);
         if self.listens.is_empty() {
             self.listens.push("[::]:3128".to_owned());
         }
@@ -614,6 +665,12 @@ impl Squid {
             out.push(table);
         }
     }
+}
+
+/// Returns whether tests are for methods that no rule sees.
+fn is_for_no_rule(tests: &[(String, Vec<String>)]) -> bool {
+    let is_unseen = |name: &String| name == "CONNECT" || name == "PURGE";
+    tests.iter().any(|(key, names)| key == "methods" && names.iter().all(is_unseen))
 }
 
 /// Sets who may purge, if lists are those of the method PURGE and of clients.
@@ -741,130 +798,4 @@ fn access_log(line: &Line, out: &mut Output) {
             out.lose(&line.at, &name, "written in Squid's native format");
         }
     }
-}
-
-/// Reads `refresh_pattern [-i] REGEX MIN PERCENT MAX OPTION…`.
-fn refresh(line: &Line, out: &mut Output) -> Option<RuleDraft> {
-    let start = if line.word(1) == "-i" { 2 } else { 1 };
-    let what = line.words.join(" ");
-    let regex = line.word(start);
-    let minutes = |at: usize| line.word(at).parse::<u64>().ok().filter(|n| *n <= 35_000_000);
-    let percent = line.word(start + 2).trim_end_matches('%').parse::<u64>().ok();
-    let times = (minutes(start + 1), percent, minutes(start + 3));
-    let (Some(least), Some(percent), Some(most)) = times else {
-        out.lose(&line.at, &what, "expected REGEX MIN PERCENT MAX");
-        return None;
-    };
-    if percent > 100 {
-        out.lose(&line.at, &what, "PERCENT is 100 at most");
-    }
-    for option in line.words.iter().skip(start + 4) {
-        let reason = "this option has no equivalent: rules have ttl and answer-remove";
-        out.lose(&line.at, &format!("refresh_pattern {option}"), reason);
-    }
-    let written = |minutes: u64| {
-        text(&cli::units::duration(std::time::Duration::from_secs(minutes.saturating_mul(60))))
-    };
-    match regex {
-        "." | ".*" => {
-            out.set("caching.heuristic-percent", percent.min(100).to_string());
-            out.set("caching.heuristic-max", written(most));
-            out.set("caching.heuristic-without-date", written(least.min(most)));
-            None
-        }
-        "^ftp:" | "^gopher:" => None,
-        _ if regex.contains("cgi-bin") && least == 0 && percent == 0 => {
-            let mut rule = RuleDraft::new(&what, &Tests(Vec::new()));
-            rule.any = vec![Tests::one("paths", "*/cgi-bin/*"), Tests::one("query", "*")];
-            rule.continues = true;
-            rule.set("default-ttl", text("0s"));
-            Some(rule)
-        }
-        _ => {
-            let case = if start == 2 { "(?i)" } else { "" };
-            let regex = match posix(regex) {
-                Ok(regex) => regex,
-                Err(why) => {
-                    out.lose(&line.at, &what, &why);
-                    return None;
-                }
-            };
-            let when = of_url(&regex, case).or_else(|why| {
-                out.lose(&line.at, &what, &why);
-                url_test::urls(&format!("{case}{regex}"))
-            });
-            let mut rule = RuleDraft::new(&what, &when.ok()?);
-            rule.continues = true;
-            rule.set("heuristic-percent", percent.min(100).to_string());
-            rule.set("heuristic-max", written(most));
-            rule.set("heuristic-without-date", written(least.min(most)));
-            Some(rule)
-        }
-    }
-}
-
-/// Returns an expression of POSIX as one of Larder: in brackets, a backslash is one, and so are the
-/// signs of sets.
-fn posix(regex: &str) -> Result<String, String> {
-    if ["\\d", "\\D"].iter().any(|sign| regex.contains(sign)) {
-        return Err("\\d is no digit in an expression of POSIX".to_owned());
-    }
-    let (mut all, mut is_escaped, mut bracket) = (String::new(), false, None);
-    for (at, c) in regex.char_indices() {
-        match (bracket, c) {
-            (Some(begin), ']') if at > begin && !regex[..at].ends_with(":") => bracket = None,
-            (Some(begin), '^') if at == begin => bracket = Some(at + 1),
-            (Some(_), '[') if regex[at..].starts_with("[:") => {}
-            (Some(_), '[' | ']' | '\\' | '&' | '~') if c != ']' || !regex[..at].ends_with(':') => {
-                all.push('\\');
-            }
-            (None, '[') if !is_escaped => bracket = Some(at + 1),
-            _ => {}
-        }
-        is_escaped = bracket.is_none() && c == '\\' && !is_escaped;
-        all.push(c);
-    }
-    Ok(all)
-}
-
-/// Returns the test of an expression on a whole URL that matches in path and query only: each
-/// alternative has no slash but in front, and has that slash, or is anchored at the end.
-fn within_path(regex: &str) -> Result<Tests, String> {
-    let within = |one: &str| {
-        let rest = one.strip_prefix("\\/").or(one.strip_prefix('/'));
-        let ends = one.ends_with('$') && !one.ends_with("\\$");
-        let body = rest.unwrap_or(one);
-        (rest.is_some() || ends) && !body.contains(['^', '/']) && !url_test::may_match(body, b'/')
-    };
-    let body = regex.strip_prefix("(?i)").unwrap_or(regex);
-    let all = alternatives(body).unwrap_or_default();
-    match !all.is_empty() && all.into_iter().all(within) {
-        true => url_test::urls(regex),
-        false => Err("it may match the host, and urls is about path and query".to_owned()),
-    }
-}
-
-/// Returns the test of an expression on a whole URL: of its host, if the expression begins with
-/// one, and of its path.
-fn of_url(regex: &str, case: &str) -> Result<Tests, String> {
-    let schemes = ["^http://", "^https?://", "^http:\\/\\/", "^https?:\\/\\/", "http://"];
-    let rest = schemes.iter().find_map(|scheme| regex.strip_prefix(scheme));
-    let after = rest.unwrap_or(regex);
-    let end = after.find("\\/").or(after.find('/')).unwrap_or(after.len());
-    let host = after[..end].replace("\\.", ".");
-    let labels = host.split('.').count();
-    let is_host = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
-        && !host.is_empty()
-        && (rest.is_some() || (labels > 2 && end < after.len()));
-    if !is_host {
-        return within_path(&format!("{case}{regex}"));
-    }
-    let path = after[end..].replace("\\/", "/");
-    let mut when = Tests::one("hosts", host);
-    if !matches!(path.as_str(), "" | "/" | "/.*" | "/.*$") {
-        let test = format!("~{case}^{path}");
-        proxy::rules::request_rules::PathTest::parse(&test, false)?;
-        when.add("paths", [test]);
-    }
-    Ok(when)
 }

@@ -194,7 +194,7 @@ pub(crate) async fn explain(
     let with_classes = rule.as_deref().map(|rule| (rule, &classes));
     let values = RequestValues::new(from, head, &target, with_classes);
     let rule = rule.as_ref().map(|rule| with_values(rule, &values));
-    let facts = target.site.facts(head, identity, &options.semantics);
+    let facts = target.site.facts(head, identity, (&options.semantics, rule.as_deref()));
     let (now, age_limit) = (services.clock.time(), services.age_limit());
     let classes = &classes;
     let case =

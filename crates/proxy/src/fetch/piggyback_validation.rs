@@ -213,7 +213,7 @@ impl NeighbourValidation {
         upstream_request.apply_rule(rule.as_ref(), &values, &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
-        let facts = target.site.facts(head, identity, &options.semantics);
+        let facts = target.site.facts(head, identity, (&options.semantics, rule.as_deref()));
         upstream_request.follow_redirects(options, head, &target, &facts);
         let fallback = Fallback::on(settings.stale_if);
         Some(NeighbourValidation {

@@ -27,6 +27,7 @@ use crate::observe::site_slots::{SiteSlot, SiteSlots};
 use crate::origin::path_prefix::PathPrefix;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
+use crate::rules::request_rules::Rule;
 use crate::rules::tables::words::Words;
 
 /// All sites of a proxy.
@@ -446,17 +447,18 @@ impl Site {
     }
 
     /// Returns the facts of a request by a client with this identity, as far as they count at this
-    /// site under the general `settings`.
+    /// site under the general `settings` and the rule for the request.
     pub(crate) fn facts(
         &self,
         head: &RequestHead,
         identity: Identity,
-        settings: &Settings,
+        (settings, rule): (&Settings, Option<&Rule>),
     ) -> RequestFacts {
         let facts = RequestFacts::of(&head.method, &head.fields);
         let facts = facts.with(head.target.path_and_query(), identity);
         match self.vouched {
             Some(_) => facts.without_wishes(),
+            None if rule.is_some_and(|rule| rule.settings.refresh) => facts.with_reload(),
             None if settings.client_reload == ClientReload::Ignore => facts.without_reload(),
             None => facts,
         }

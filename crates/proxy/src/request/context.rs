@@ -96,7 +96,7 @@ impl RequestContext {
     ) -> RequestContext {
         let Prepared { target, rule, classes, identity, mut negotiated } = prepared;
         let (arrived, site) = (services.clock.time(), target.site(&options.front));
-        let mut facts = site.facts(&head, identity, &options.semantics);
+        let mut facts = site.facts(&head, identity, (&options.semantics, rule.as_deref()));
         // Later requests on an authenticated connection carry no credentials, but the origin still
         // answers for that user.
         if client.is_logged_in() && site.vouched().is_none() {

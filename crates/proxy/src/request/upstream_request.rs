@@ -47,7 +47,7 @@ use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::redirects::FollowedOrigin;
 use crate::origin::target::Target;
-use crate::origin::try_root::TryRootOrigin;
+use crate::origin::try_root::{Tries, TryRootOrigin};
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::prepare::with_values;
@@ -251,7 +251,11 @@ impl UpstreamRequest {
             {
                 let files = Target { site, ..*target }.origin(&options.upstream);
                 let to = (!root.only).then(|| self.to.clone());
-                self.to = Arc::new(TryRootOrigin { files, to });
+                let named = target.url(&options.upstream);
+                let named = named.as_ref().map_or("/", Url::path_and_query).to_owned();
+                let values = RequestValues { normal: Some(&named), ..*values };
+                let tries = Tries::new(root, &named, &values);
+                self.to = Arc::new(TryRootOrigin { files, to, tries });
             }
         }
         self.rule = Some(with_values(rule, values));

@@ -28,7 +28,7 @@ pub(crate) use response_rule::DECISION;
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
 pub(crate) use server_template::NamedServer;
 
-pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, TryRoot};
+pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, TriedName, TryRoot};
 pub use condition::{Condition, HeaderTest, ListenerTest, NamedTest, PathTest, RuleFacts, Share};
 pub use location_rewrite::LocationRewrite;
 pub use response_rule::{ResponseRule, ResponseRules, ResponseTests};

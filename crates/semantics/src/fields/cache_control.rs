@@ -185,6 +185,11 @@ impl RequestDirectives {
         self.no_cache || self.max_age == Delta::Value(Seconds::ZERO)
     }
 
+    /// Returns the directives with `no-cache`.
+    pub fn with_reload(self) -> RequestDirectives {
+        RequestDirectives { no_cache: true, ..self }
+    }
+
     /// Returns the directives without those that restrict the age of the response.
     pub fn without_reload(self) -> RequestDirectives {
         RequestDirectives {

@@ -156,6 +156,11 @@ impl RequestFacts {
         RequestFacts { authorized: true, is_logged_in: true, ..self }
     }
 
+    /// Returns the facts as if the client had sent `no-cache`.
+    pub fn with_reload(self) -> RequestFacts {
+        RequestFacts { directives: self.directives.with_reload(), ..self }
+    }
+
     /// Returns the facts without the directives that restrict the age of the response.
     pub fn without_reload(self) -> RequestFacts {
         RequestFacts { directives: self.directives.without_reload(), ..self }

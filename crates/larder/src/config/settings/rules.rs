@@ -116,6 +116,10 @@ tests! {
     /// sent and decoded.
     "urls", PATTERNS, r#"["~[?&]preview="]"# -> urls;
 
+    /// Scheme, host without port, path and query, such as https://*.example.com/api/* or
+    /// ~^http://[^/]*\.test/; none: any. Otherwise as `urls`.
+    "absolute-urls", PATTERNS, r#"["https://*/api/*"]"# -> absolute_urls;
+
     /// Request methods; GET includes HEAD; none: any.
     "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
 
@@ -225,7 +229,7 @@ pub const SUBSTITUTE: &[Field<RuleSubstitute>] = fields! {
 const MORE_TESTS: &[Field<RuleCondition>] = fields! {
     RuleCondition;
 
-    /// Matches `paths` and `urls` in either case.
+    /// Matches `paths`, `urls` and `absolute-urls` in either case.
     "paths-ignore-case", Kind::Bool, ["false"] -> paths_ignore_case;
 
     /// Share of the clients.
@@ -257,7 +261,8 @@ const FLOW: &[Field<RequestRule>] = fields! {
     /// added to those of this one.
     "then", THEN, ["stop"], live, example(r#""continue""#) -> then;
 
-    /// Matches `paths` and `urls` in either case, for origin servers that ignore case.
+    /// Matches `paths`, `urls` and `absolute-urls` in either case, for origin servers that ignore
+    /// case.
     "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> when.paths_ignore_case;
 
     /// Share of the clients, chosen by their addresses so that a client stays in it.
@@ -411,6 +416,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// origin server.
     "try-root-only", Kind::Bool, ["false"], live -> actions.try_root_only;
 
+    /// Paths tried in the directory of `try-root`, in order, with variables of the client's path
+    /// before its changes; one that ends in / is a directory with an index file. None: the changed
+    /// path, as a file.
+    "try-files", Kind::List(&Kind::Text("a path with variables")), [], live -> actions.try_files;
+
     /// Credentials for the origin server in place of the client's Authorization: a file after an @
     /// with user:password or a bearer token, which is read at start and reload. The response is
     /// shared like one without Authorization.
@@ -419,6 +429,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
 
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
+
+    /// Asks the origin server in place of using a stored response, which the answer replaces: as if
+    /// the client had sent no-cache. A rule that continues and has no keys but this one and those
+    /// of limits stores under the usual key.
+    "refresh", Kind::Bool, ["false"], live, example("true") ~> refresh;
 
     /// Stores responses. With false, stored ones are still used; with `bypass` not.
     "store", Kind::Bool, ["true"], live ~> store;

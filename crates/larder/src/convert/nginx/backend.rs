@@ -285,8 +285,17 @@ impl Directory {
     }
 }
 
-/// Returns the directory of a location; `None`, with a loss, where it has no equivalent.
+/// Returns the directory of a location, with its `try_files` and pages; `None`, with a loss, where
+/// it has no equivalent.
 pub fn directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
+    let mut found = bare_directory(scope, out)?;
+    tries(scope, &mut found, out);
+    pages(scope, &mut found, out);
+    Some(found)
+}
+
+/// Returns the directory of a location; `None`, with a loss, where it has no equivalent.
+pub fn bare_directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
     let (place, strips) = match (scope.own("alias"), scope.get("root")) {
         (Some(alias), _) => (alias, true),
         (None, Some(root)) => (root, false),
@@ -323,8 +332,6 @@ pub fn directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
     if scope.is_on("gzip_static") {
         found.options.insert("precompressed", list(&["gzip"]));
     }
-    tries(scope, &mut found, out);
-    pages(scope, &mut found, out);
     Some(found)
 }
 
@@ -334,7 +341,8 @@ pub fn is_program(name: &str) -> bool {
 }
 
 fn tries(scope: &Scope<'_>, found: &mut Directory, out: &mut Output) {
-    let Some(tries) = scope.get("try_files") else { return };
+    // Locations do not inherit it.
+    let Some(tries) = scope.own("try_files") else { return };
     let mut names = Vec::new();
     for name in &tries.args {
         let is_known = !name.replacen("$uri", "", 1).contains('$')

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::convert::nginx::syntax::Directive;
 
 /// Directives in whose arguments variables are replaced. Others compare them.
-const WITH_TEXTS: [&str; 9] = [
+const WITH_TEXTS: [&str; 10] = [
     "proxy_pass",
     "proxy_set_header",
     "proxy_redirect",
@@ -15,6 +15,7 @@ const WITH_TEXTS: [&str; 9] = [
     "root",
     "alias",
     "sub_filter",
+    "try_files",
 ];
 
 /// Texts by the name of the variable.

@@ -149,6 +149,13 @@ pub fn response_fields(
     }
 }
 
+/// Returns the arguments of what adds fields to responses.
+pub fn added_fields<'a>(scope: &Scope<'a>) -> Vec<&'a [String]> {
+    let expires = scope.get("expires").filter(|one| one.arg(0) != "off");
+    let all = scope.added(&["add_header", "more_set_headers"]).into_iter().chain(expires);
+    all.map(|one| one.args.as_slice()).collect()
+}
+
 /// Returns the `Cache-Control` of a value of `expires`: `Some(None)` for none, `None` if the value
 /// has no equivalent.
 fn cache_control(value: &str) -> Option<Option<String>> {

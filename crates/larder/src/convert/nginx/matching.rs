@@ -22,6 +22,21 @@ pub struct Location<'a> {
     is_final: bool,
 }
 
+impl<'a> Location<'a> {
+    /// Returns the location of the paths that no other matches.
+    pub fn of_server(directive: &'a Directive) -> Location<'a> {
+        let (when, any, outer) = (Tests::default(), Vec::new(), Vec::new());
+        let (kind, path) = (Kind::Prefix, "/".to_owned());
+        Location { directive, outer, kind, path, when, any, is_wider: false, is_final: false }
+    }
+
+    /// Returns whether it is for all paths below a directory other than the root.
+    pub fn is_path(&self) -> bool {
+        let is_prefix = matches!(self.kind, Kind::Prefix | Kind::Final);
+        is_prefix && self.path.ends_with('/') && self.path != "/"
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Exact,

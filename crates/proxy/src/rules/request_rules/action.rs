@@ -10,7 +10,7 @@ use net::address;
 use semantics::Pattern;
 use upstream::servers::group::Next;
 
-use crate::message::template::{Piece, Template, Values, Variable};
+use crate::message::template::{Piece, Stage, Template, Values, Variable};
 use crate::rules::access::HostPattern;
 use crate::rules::basic_auth::BasicAuth;
 use crate::rules::limits::Limit;
@@ -63,6 +63,47 @@ pub struct TryRoot {
     pub site: String,
     /// True if the origin is not asked for what the directory lacks.
     pub only: bool,
+    /// Names tried in order; empty: the path that the origin is asked for, as a file.
+    pub names: Vec<TriedName>,
+}
+
+/// A name that is tried in a directory.
+#[derive(Clone, Debug)]
+pub struct TriedName {
+    path: Template,
+    is_directory: bool,
+}
+
+impl TriedName {
+    /// Parses a path with variables. One that ends with `/` names a directory, which has an index
+    /// file, any other a file.
+    ///
+    /// # Errors
+    ///
+    /// A sentence.
+    pub fn parse(text: &str) -> Result<TriedName, String> {
+        let path = Template::parse(text, Stage::Request)?;
+        Ok(TriedName { path, is_directory: text.ends_with('/') })
+    }
+
+    /// Returns whether the name is that of a directory.
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    /// Returns the path to ask the directory for when the client asks for `named`; `None` if it
+    /// cannot be that of a file.
+    pub(crate) fn of(&self, named: &str, values: &impl Values) -> Option<String> {
+        let mut path = in_url(&self.path, values, b"?#");
+        if !self.is_directory && path.ends_with('/') {
+            return None;
+        }
+        if self.is_directory && !named.ends_with('/') {
+            // The response is a redirect to the path with a slash.
+            path.pop();
+        }
+        Some(path).filter(|path| path.starts_with('/'))
+    }
 }
 
 /// Redirects that the proxy follows.
@@ -125,6 +166,12 @@ impl Actions {
             && self.follow.is_none()
             && self.credentials.is_none()
             && self.try_root.is_none()
+    }
+
+    /// Returns whether paths are made of the one that the client names.
+    pub(crate) fn makes_paths(&self) -> bool {
+        let tries = self.try_root.as_ref().is_some_and(|root| !root.names.is_empty());
+        tries || !self.rewrites.is_empty()
     }
 
     /// Returns whether no origin is asked, so that nothing is stored.
@@ -269,7 +316,7 @@ impl Location {
     ///
     /// A sentence: it is neither, or a variable other than `{host}` could decide on the host.
     pub fn parse(text: &str) -> Result<Location, String> {
-        let template = Template::parse(text, crate::message::template::Stage::Request)?;
+        let template = Template::parse(text, Stage::Request)?;
         let lower = text.to_ascii_lowercase();
         let after_scheme = ["http://", "https://", "{scheme}://"].iter().find_map(|scheme| {
             lower.strip_prefix(scheme).map(|rest| &text[text.len() - rest.len()..])
@@ -349,7 +396,6 @@ pub(crate) fn reply_fields(reply: &Reply, values: &impl Values) -> HeaderMap {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::message::template::Stage;
 
     struct Fixed(&'static [(Variable, &'static str)]);
 

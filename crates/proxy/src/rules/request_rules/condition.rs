@@ -55,6 +55,8 @@ pub struct Condition {
     pub paths: Vec<PathTest>,
     /// Paths with their queries.
     pub urls: Vec<PathTest>,
+    /// URLs with scheme and host.
+    pub absolute_urls: Vec<PathTest>,
     /// Methods; GET includes HEAD, which asks about the same object.
     pub methods: Vec<Method>,
     /// Tests of fields, all of which must succeed.
@@ -160,9 +162,10 @@ impl Condition {
         reading: &UrlReading<'_>,
         loosely: bool,
     ) -> bool {
-        let Condition { paths, urls, not, any, .. } = self;
+        let Condition { paths, urls, absolute_urls, not, any, .. } = self;
         (paths.is_empty() || is_for_path(paths, reading.path))
             && (urls.is_empty() || is_for_path(urls, &reading.url))
+            && (absolute_urls.is_empty() || is_for_absolute_url(absolute_urls, asked, reading))
             && not.as_ref().is_none_or(|not| !not.meets(asked, fields, reading, !loosely))
             && (any.is_empty() || any.iter().any(|one| one.holds(asked, fields, reading, loosely)))
     }
@@ -180,6 +183,7 @@ impl Condition {
             || is_for_host(&self.hosts, asked)
             || is_for_path(&self.paths, reading.path)
             || is_for_path(&self.urls, &reading.url)
+            || is_for_absolute_url(&self.absolute_urls, asked, reading)
             || is_for_method(&self.methods, asked.method, false)
             || self.headers.iter().any(|test| test.holds(fields))
             || self.schemes.contains(&asked.scheme)
@@ -217,9 +221,13 @@ impl Condition {
             ..self.clone()
         };
         let Condition { paths, urls, headers, schemes, clients, query, .. } = &rest;
-        let Condition { cookies, classes, listeners, share, not, any, .. } = &rest;
-        let is_empty = (paths.is_empty() && urls.is_empty() && headers.is_empty())
-            && (schemes.is_empty() && clients.is_empty() && query.is_empty() && cookies.is_empty())
+        let Condition { cookies, classes, listeners, share, not, any, absolute_urls, .. } = &rest;
+        let is_empty = (paths.is_empty() && urls.is_empty() && absolute_urls.is_empty())
+            && (headers.is_empty()
+                && schemes.is_empty()
+                && clients.is_empty()
+                && query.is_empty()
+                && cookies.is_empty())
             && (classes.is_empty() && listeners.is_empty())
             && (share.is_none() && not.is_none() && any.is_empty());
         (!is_empty).then_some(rest)
@@ -256,19 +264,21 @@ impl Condition {
     /// may take parameters out of the key; a whole URL only if one does, which `changes_query`
     /// tells.
     pub(super) fn looks_past_key(&self, changes_query: bool) -> bool {
-        let Condition { urls, headers, clients, query, cookies, listeners, share, .. } = self;
+        let Condition { headers, clients, query, cookies, listeners, share, .. } = self;
+        let looks_at_query = !(self.urls.is_empty() && self.absolute_urls.is_empty());
         let is_empty = headers.is_empty()
             && (clients.is_empty() && query.is_empty() && cookies.is_empty())
             && (listeners.is_empty() && share.is_none());
         !is_empty
-            || (changes_query && !urls.is_empty())
+            || (changes_query && looks_at_query)
             || self.classes.iter().any(|test| test.class().looks_past_key())
             || self.parts().any(|part| part.looks_past_key(changes_query))
     }
 
     /// Returns whether the condition looks at path and query together.
     pub(super) fn looks_at_url(&self) -> bool {
-        !self.urls.is_empty() || self.parts().any(Condition::looks_at_url)
+        let is_of_urls = !(self.urls.is_empty() && self.absolute_urls.is_empty());
+        is_of_urls || self.parts().any(Condition::looks_at_url)
     }
 
     /// Returns whether the condition looks at what is not known of a redirect's target: the
@@ -333,6 +343,19 @@ fn is_for_path(paths: &[PathTest], path: &[u8]) -> bool {
     paths.iter().any(|test| test.matches(path))
 }
 
+fn is_for_absolute_url(
+    tests: &[PathTest],
+    asked: &RuleFacts<'_>,
+    reading: &UrlReading<'_>,
+) -> bool {
+    if tests.is_empty() {
+        return false;
+    }
+    let host = asked.host.strip_suffix('.').unwrap_or(asked.host).to_ascii_lowercase();
+    let url = [asked.scheme.name(), "://", &host].concat();
+    is_for_path(tests, &[url.as_bytes(), &reading.url].concat())
+}
+
 fn is_for_method(methods: &[Method], asked: &str, any_case: bool) -> bool {
     let asks = |name: &str| match any_case {
         true => name.eq_ignore_ascii_case(asked),
@@ -392,6 +415,30 @@ impl PathTest {
     ///
     /// A sentence that says what is wrong.
     pub fn parse(text: &str, ignores_case: bool) -> Result<PathTest, String> {
+        PathTest::beginning(&["/", "*"], "a path that begins with /, *", text, ignores_case)
+    }
+
+    /// Parses a URL with scheme and host, otherwise like [`PathTest::parse`].
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong.
+    pub fn parse_absolute(text: &str, ignores_case: bool) -> Result<PathTest, String> {
+        let begins = ["http://", "https://", "*"];
+        PathTest::beginning(
+            &begins,
+            "a URL that begins with http://, https://, *",
+            text,
+            ignores_case,
+        )
+    }
+
+    fn beginning(
+        begins: &[&str],
+        expected: &str,
+        text: &str,
+        ignores_case: bool,
+    ) -> Result<PathTest, String> {
         if let Some(expression) = text.strip_prefix('~') {
             let mut builder = RegexBuilder::new(expression);
             // Word boundaries between characters of Unicode take much longer to find.
@@ -404,10 +451,10 @@ impl PathTest {
             })?;
             return Ok(PathTest::Regex(regex));
         }
-        match text.starts_with(['/', '*']) {
+        match begins.iter().any(|begin| text.starts_with(begin)) {
             true if ignores_case => Ok(PathTest::Pattern(Pattern::ignoring_case(text))),
             true => Ok(PathTest::Pattern(Pattern::new(text))),
-            false => Err(format!("expected a path that begins with /, * or ~, got {text:?}")),
+            false => Err(format!("expected {expected} or ~, got {text:?}")),
         }
     }
 }

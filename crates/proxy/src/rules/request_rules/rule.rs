@@ -51,6 +51,9 @@ const FOR_CLIENTS: [&str; 5] = ["client-set", "client-remove", "error-page", "hi
 /// Beginnings of the keys of a rule that decide which requests are admitted.
 const GUARDS: [&str; 3] = ["limit-", "basic-auth", "realm"];
 
+/// Beginning of the key of a rule whose requests replace what others get.
+const REFRESH: &str = "refresh = ";
+
 /// Conditions, and the treatment of requests that meet them.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -264,10 +267,12 @@ impl Rule {
     /// rule with other conditions counts as another rule, whatever its name.
     pub(super) fn marked(self, changes_query: bool) -> Rule {
         let answers = self.actions.as_ref().is_some_and(|of| of.is_answered());
-        let is_guard = |state: &String| GUARDS.iter().any(|key| state.starts_with(*key));
-        // What is stored does not depend on who was admitted.
-        let guards = self.continues && !self.states.is_empty() && self.states.iter().all(is_guard);
-        let stores = !self.bypass && !answers && !guards;
+        let is_unparted =
+            |state: &String| GUARDS.iter().chain([&REFRESH]).any(|key| state.starts_with(*key));
+        // What is stored does not depend on who was admitted, and is replaced for all.
+        let parts =
+            !self.continues || self.states.is_empty() || !self.states.iter().all(is_unparted);
+        let stores = !self.bypass && !answers && parts;
         if !stores || !self.when.looks_past_key(changes_query) {
             return self;
         }

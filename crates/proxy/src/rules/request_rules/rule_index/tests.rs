@@ -71,6 +71,11 @@ impl Maker {
         }
     }
 
+    fn absolute_url(&mut self) -> PathTest {
+        let text = self.text(&["http://", "a", "b", "/", "[ab]", ".*", "$", "^", "."], 4);
+        PathTest::parse_absolute(&format!("~{text}"), self.0.bool()).unwrap()
+    }
+
     fn test(&mut self) -> HeaderTest {
         let name = self.one_of(&["x-a", "x-b", "cookie"]).parse().unwrap();
         let value = match self.0.u8(..8) {
@@ -91,6 +96,10 @@ impl Maker {
             }),
             paths: self.list(Maker::path_test),
             urls: if self.0.u8(..8) == 0 { self.list(Maker::path_test) } else { Vec::new() },
+            absolute_urls: match self.0.u8(..8) {
+                0 => self.list(Maker::absolute_url),
+                _ => Vec::new(),
+            },
             methods: self
                 .list(|maker| maker.one_of(&["GET", "get", "POST", "Post"]).parse().unwrap()),
             headers: self.list(Maker::test),
