@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::syntax::{Directive, walk};
 
 /// Directives in whose arguments variables are replaced. Others compare them.
 const WITH_TEXTS: [&str; 11] = [
@@ -75,7 +75,7 @@ fn constant(texts: &Texts) -> Texts {
 /// to it, groups of its expression included, by name.
 fn handed_on(block: &[Directive], texts: &Texts) -> Vec<(String, Texts)> {
     let mut names = Vec::new();
-    super::walk(block, &mut |one| {
+    walk(block, &mut |one| {
         let last = one.args.last().filter(|last| last.starts_with('@'));
         names.extend(last.filter(|_| one.name != "location").cloned());
     });

@@ -3,10 +3,9 @@
 use proxy::rules::access::HostPattern;
 use proxy::rules::request_rules::ServerTemplate;
 
-use crate::convert::nginx::backend::{Servers, Upstreams};
+use crate::convert::nginx::backend::Upstreams;
 use crate::convert::nginx::matching::{Kind, Location};
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::server::Server;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::RuleDraft;
@@ -101,11 +100,11 @@ impl NamedBackend {
     }
 }
 
-/// Lets requests to a location name the server.
+/// Lets requests to a location name the server. `hosts` are those of the server block.
 pub fn name_server(
     named: &NamedBackend,
     one: &Location<'_>,
-    server: &Server<'_>,
+    hosts: &[String],
     rule: &mut RuleDraft,
     out: &mut Output,
 ) {
@@ -120,18 +119,17 @@ pub fn name_server(
         out.lose(&one.directive.at, "proxy_pass", reason);
         return rule.set("respond", text("501 Not converted: proxy_pass"));
     }
-    let hosts: Vec<String> = server.hosts().cloned().collect();
-    named.write(one.directive, &hosts, rule, out);
+    named.write(one.directive, hosts, rule, out);
 }
 
 /// Writes the rule for requests for which the class that names the server is empty.
 pub fn otherwise(
-    (one, servers): (&Location<'_>, &Servers),
-    server: &Server<'_>,
+    (one, named): (&Location<'_>, Option<&NamedBackend>),
+    hosts: &[String],
     rule: &mut RuleDraft,
     out: &mut Output,
 ) {
-    let named = servers.named.as_ref().filter(|_| rule.has("upstream"));
+    let named = named.filter(|_| rule.has("upstream"));
     let Some((class, named)) = named.and_then(NamedBackend::otherwise) else { return };
     if rule.when.get("classes").is_some() {
         out.lose(&one.directive.at, "proxy_pass", "too many classes: answered with 501");
@@ -140,7 +138,7 @@ pub fn otherwise(
     let mut other = rule.clone();
     other.name.push_str(" otherwise");
     other.when.add("classes", [format!("{class}=")]);
-    name_server(&named, one, server, &mut other, out);
+    name_server(&named, one, hosts, &mut other, out);
     other.push(out);
 }
 

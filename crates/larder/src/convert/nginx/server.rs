@@ -11,10 +11,10 @@ use crate::convert::nginx::named_backend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::syntax::{Directive, walk};
 use crate::convert::nginx::tries::{self, Behind};
 use crate::convert::nginx::values::template;
-use crate::convert::nginx::{Http, account, walk};
+use crate::convert::nginx::{Http, account};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -128,8 +128,12 @@ impl<'a> Server<'a> {
     }
 
     /// Hosts as rules name them.
-    pub fn hosts(&self) -> impl Iterator<Item = &String> {
+    fn hosts(&self) -> impl Iterator<Item = &String> {
         self.names.iter().chain(&self.below)
+    }
+
+    fn host_list(&self) -> Vec<String> {
+        self.hosts().cloned().collect()
     }
 
     fn shares_scheme(&self, other: &Server<'_>) -> bool {
@@ -621,7 +625,8 @@ impl<'a> LocationOf<'a, '_> {
                     self.try_root(location.arg("root").unwrap_or_default(), &mut rule, out);
                     behind.add_files(location, &mut rule, out);
                 }
-                named_backend::otherwise((one, servers), self.server, &mut rule, out);
+                let named = servers.named.as_ref();
+                named_backend::otherwise((one, named), &self.server.host_list(), &mut rule, out);
             }
             Backend::Files(files) => self.files(one, files, place, &mut rule, out),
             Backend::None => {
@@ -788,7 +793,9 @@ impl<'a> LocationOf<'a, '_> {
             Backend::Files(_) => self.beside_files(one, servers, rule, out),
             Backend::Servers(_) | Backend::None => {
                 match named {
-                    Some(named) => named_backend::name_server(named, one, self.server, rule, out),
+                    Some(named) => {
+                        named_backend::name_server(named, one, &self.server.host_list(), rule, out)
+                    }
                     None => rule.set("upstream", list(&servers.all)),
                 }
                 rule.when.add("sites", [self.site_name.to_owned()]);
