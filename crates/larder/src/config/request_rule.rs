@@ -204,19 +204,25 @@ impl RequestRule {
         if !self.own.iter().any(|own| (own.key, &own.value) == ("refresh", &Value::Bool(true))) {
             return None;
         }
-        let Tests { headers, cookies, query, clients, listeners, .. } = &self.when.is;
+        let Tests { headers, cookies, query, clients, listeners, classes, .. } = &self.when.is;
         let is_personal = |test: &String| {
             let name = test.split(':').next().unwrap_or_default().trim();
             ["cookie", "authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
         };
-        let counts = [headers, cookies, query, listeners].map(Vec::len);
+        let counts = [headers, cookies, query, listeners, classes].map(Vec::len);
         let looks_past_key = counts.iter().sum::<usize>() + clients.len() > 0;
         let is_alone = self.then == Then::Continue
             && self
                 .states
                 .iter()
                 .all(|state| ["refresh = ", "limit-"].iter().any(|key| state.starts_with(key)));
-        if !cookies.is_empty() || headers.iter().any(is_personal) {
+        let of_person =
+            |tests: &Tests| !tests.cookies.is_empty() || tests.headers.iter().any(is_personal);
+        let mut all = std::iter::once(&self.when).chain(&self.when.any);
+        if self.bypass {
+            return Some("bypass = true leaves refresh without effect: remove one of them");
+        }
+        if all.any(|when| of_person(&when.is) || of_person(&when.not)) {
             return Some(
                 "refresh stores for all clients what the origin server sends to those with a \
                  cookie or credentials: choose them by clients",

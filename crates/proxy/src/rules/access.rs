@@ -330,12 +330,10 @@ impl Access {
         self.at(query, address)?;
         let matched = self.rules.find(query, address.ip());
         if self.is_private(address.ip(), matched.as_ref()) {
-            let text = format!(
-                "Larder refused this request: the server that {} leads to has a private address. \
-                 To allow it, name the server in `allowed-hosts`, or its network in the \
-                 `destinations` of an access rule.\n",
-                query.host
-            );
+            let text = "Larder refused this request: the server that it leads to has a private \
+                        address. To allow it, name its network in the `destinations` of an access \
+                        rule; a server that `upstream` names may be listed in `allowed-hosts`.\n"
+                .to_owned();
             return Err(Denial { reason: Denied::PrivateAddress, text });
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! The server that a rule's text with variables names for each request.
 //!
 //! Guarantees: the key of a response determines its server, because only variables of the URL and
-//! classes, which the key then has, may decide on it. Clients cannot choose a port, and a value
-//! that is no host name names no server.
+//! classes, which the key then has, may decide on it. Clients choose no port but that of their
+//! URL, where the text is `{host}`, and a value that is no host name names no server.
 
 use std::net::IpAddr;
 
