@@ -828,6 +828,18 @@ fn nginx_files_and_an_application_share_a_server() {
 }
 
 #[test]
+fn nginx_files_are_those_of_rewritten_paths() {
+    let (toml, losses) = nginx(
+        "server { listen 80; root /srv; location / { proxy_pass http://b; proxy_set_header Host $host; }
+        location /v/ { rewrite ^/v/(.*)$ /$1 break; }
+        location = /one { alias /srv/1; } }",
+    );
+    assert_eq!(losses, ["3: rewrite"]);
+    let rule = table(&toml, "\"default /v/\"");
+    assert!(rule.contains("try-root") && !rule.contains("try-files"), "{toml}");
+}
+
+#[test]
 fn nginx_named_locations_have_the_variables_of_the_location_before_them() {
     let text = "proxy_cache_path /c keys_zone=z:1m;
         server { listen 80; root /srv;

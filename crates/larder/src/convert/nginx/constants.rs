@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::convert::nginx::syntax::{Directive, walk};
+use crate::convert::nginx::syntax::Directive;
 
 /// Directives in whose arguments variables are replaced. Others compare them.
 const WITH_TEXTS: [&str; 11] = [
@@ -71,21 +71,24 @@ fn constant(texts: &Texts) -> Texts {
     known.map(|(name, text)| (name.clone(), text.clone())).collect()
 }
 
+/// Returns how often a block leads to a named location.
+fn mentions(block: &[Directive], name: &str) -> usize {
+    let is_last = |one: &Directive| {
+        one.name != "location" && one.args.last().is_some_and(|last| last == name)
+    };
+    block.iter().map(|one| usize::from(is_last(one)) + mentions(one.inner(), name)).sum()
+}
+
 /// Returns the texts that the one location with `try_files` in front of a named location hands on
 /// to it, groups of its expression included, by name.
 fn handed_on(block: &[Directive], texts: &Texts) -> Vec<(String, Texts)> {
-    let mut names = Vec::new();
-    walk(block, &mut |one| {
-        let last = one.args.last().filter(|last| last.starts_with('@'));
-        names.extend(last.filter(|_| one.name != "location").cloned());
-    });
     let last = |one: &Directive| {
         let tries = one.inner().iter().find(|one| one.name == "try_files")?;
         tries.args.last().cloned()
     };
     let all = block.iter().filter(|one| one.name == "location");
     all.filter_map(|one| Some((last(one)?, texts_of(one.inner(), &constant(texts)))))
-        .filter(|(last, _)| names.iter().filter(|name| *name == last).count() == 1)
+        .filter(|(last, _)| mentions(block, last) == 1)
         .collect()
 }
 

@@ -136,7 +136,8 @@ impl Behind<'_> {
             }
         }
         let tried = &tries.args[..tries.args.len() - 1];
-        let names = names(tries, tried, "{path}", location, out);
+        let mut names = names(tries, tried, "{path}", location, out);
+        as_rewritten(&mut names, location, tries, out);
         if names.iter().any(|name| name.ends_with('/')) {
             let reason = "the application gets requests for directories without an index file, in \
                           place of a 403";
@@ -160,7 +161,7 @@ pub fn add_names(
     out: &mut Output,
 ) -> bool {
     let Some(path) = path_below(location, one, root) else { return false };
-    let names = match location.own("try_files") {
+    let mut names = match location.own("try_files") {
         Some(tries) => {
             let end = tries.args.len() - 1;
             // A path at the end that no application gets is a file.
@@ -177,10 +178,13 @@ pub fn add_names(
         None if one.kind == Kind::Exact && !one.path.ends_with('/') => vec![path],
         None => vec![path.clone(), format!("{path}/")],
     };
+    as_rewritten(&mut names, location, one.directive, out);
     if names.iter().any(|name| name.ends_with('/')) {
         index(location, one.directive, out);
     }
-    rule.set("try-files", list(&names));
+    if names != ["{path}"] {
+        rule.set("try-files", list(&names));
+    }
     true
 }
 
@@ -206,6 +210,17 @@ fn path_below(location: &Scope<'_>, one: &Location<'_>, root: &mut String) -> Op
             Some(name)
         }
         _ => None,
+    }
+}
+
+/// Leaves the path as a file, which is then the rewritten one, where a `rewrite` changes it.
+fn as_rewritten(names: &mut Vec<String>, scope: &Scope<'_>, at: &Directive, out: &mut Output) {
+    let is_redirect = |one: &Directive| matches!(one.arg(2), "permanent" | "redirect");
+    let is_rewritten = scope.all(&["rewrite"]).iter().any(|one| !is_redirect(one));
+    let is_of_path = |name: &String| name.contains("{path}");
+    if is_rewritten && *names != ["{path}"] && names.iter().all(is_of_path) {
+        out.lose(&at.at, "rewrite", "of the rewritten path only the file is tried");
+        *names = vec!["{path}".to_owned()];
     }
 }
 
