@@ -38,6 +38,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     step("clippy", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], None)
     })?;
+    step("clippy with all features", || {
+        let words = ["clippy", "--workspace", "--features", "larder/otlp", "--", "-D", "warnings"];
+        workspace::succeed(workspace::cargo_in(&workspace::root(), &words))
+    })?;
     step("docs", || {
         let words = ["doc", "--workspace", "--no-deps", "--document-private-items"];
         cargo(&words, Some(("RUSTDOCFLAGS", "-D warnings")))

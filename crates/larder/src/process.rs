@@ -11,5 +11,6 @@ pub mod open_listeners;
 pub mod pid_file;
 pub mod shutdown;
 pub mod signals;
+pub mod spans;
 pub mod upgrade;
 pub mod upgrade_protocol;

@@ -11,5 +11,6 @@ pub mod observer;
 pub mod outcome;
 pub(crate) mod recorder;
 pub mod site_slots;
+pub mod span_sink;
 pub mod systemd;
 pub mod tls_facts;

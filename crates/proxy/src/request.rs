@@ -15,6 +15,7 @@ pub mod purge_order;
 mod purge_pattern;
 pub(crate) mod request_values;
 pub(crate) mod route;
+pub(crate) mod server_choice;
 pub(crate) mod substituted_body;
 pub(crate) mod target;
 pub(crate) mod upstream_request;

@@ -25,7 +25,7 @@ use proxy::options::Options;
 use proxy::peers::purge_stream::PurgeStream;
 use proxy::{
     Act, Action, AdminSetup, CacheSetup, CacheSource, Control, Ended, Facts, ListenSocket,
-    ListenerChanges, Network, PendingCache, Recorder, Setup, TokioClock,
+    ListenerChanges, Network, PendingCache, Recorder, Setup, SpanSink, TokioClock,
 };
 use serde_json::json;
 use store::StoreShare;
@@ -111,14 +111,14 @@ fn prepare(
     let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
     let around = Surroundings { own, descriptors, roots: OpenRoots::default() };
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
-    let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
-    warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    warn_of_certificates(&options);
     let caches = (!takes_over).then(|| open_caches::open_all(&config));
     let caches = caches.transpose().map_err(Failure::runtime)?;
 
     let pid_file = pid_file(&config, &identity).map_err(Failure::runtime)?;
     change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
     let access_log = Arc::new(LogSlot::new(open_access_log(&config).map_err(Failure::runtime)?));
+    let spans = process::spans::sink(&config).map_err(Failure::runtime)?;
     let control = Control::new(options);
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));
     let listener_changes = ListenerChanges::default();
@@ -140,13 +140,13 @@ fn prepare(
         last: last_reload.clone(),
     })?;
     follow_addresses(&control)?;
-    let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
     Ok(Start {
+        metrics: Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system())),
         config,
         caches,
         access_log,
+        spans,
         control,
-        metrics,
         guard,
         act,
         facts,
@@ -169,6 +169,12 @@ fn warn(loaded: &Loaded, of_config: &[String]) -> u64 {
     let warnings = loaded.warnings.iter().chain(of_config).chain(&of_machine).chain(&refused);
     warnings.for_each(|warning| log::warn!("{warning}"));
     descriptors
+}
+
+/// Logs the warnings about the certificates.
+fn warn_of_certificates(options: &Options) {
+    let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
+    warnings.iter().for_each(|warning| log::warn!("{warning}"));
 }
 
 /// Opens the pid file, if one is configured. The error is a sentence.
@@ -260,6 +266,7 @@ struct Start {
     config: Config,
     caches: Option<Vec<Cache>>,
     access_log: Arc<LogSlot>,
+    spans: Option<Arc<dyn SpanSink>>,
     control: Control,
     metrics: Arc<Metrics>,
     guard: Guard,
@@ -302,7 +309,7 @@ impl Start {
             // Dropping the last handles of the caches releases their locks.
             self.metrics.forget_sources();
             if self.upgrader.hand_over(successor) {
-                self.access_log.close();
+                self.close_logs();
                 return Ok(());
             }
             let caches = open_caches::open_all(&config).map_err(Failure::runtime)?;
@@ -311,12 +318,18 @@ impl Start {
         systemd::stopping();
         locked(&self.sockets).remove_all_paths();
         self.pid_file.iter().for_each(|file| file.remove());
-        self.access_log.close();
+        self.close_logs();
         match ended {
             Ended::Saved => log::info!("stopped, everything is saved"),
             Ended::Unsaved => log::error!("stopped; the next start must recover the cache"),
         }
         Ok(())
+    }
+
+    /// Writes what the access log and the export of spans hold.
+    fn close_logs(&self) {
+        self.access_log.close();
+        self.spans.iter().for_each(|spans| spans.close());
     }
 
     fn round(&self, source: Source, ready: Ready) -> Result<Ended, Failure> {
@@ -356,7 +369,9 @@ impl Start {
             listeners,
             listener_changes: self.listener_changes.clone(),
             workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Recorder::new(front, clock, metrics, log)),
+            observer: Arc::new(
+                Recorder::new(front, clock, metrics, log).with_spans(self.spans.clone()),
+            ),
             cache,
             fleet,
             stream: self.stream.clone(),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use http::{HeaderName, header};
+use http::{HeaderName, Uri, header};
+use proxy::message::trace_context::Tracing;
 use proxy::observe::access_log::Destination;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::classes::Classes;
@@ -62,6 +63,7 @@ impl Checker<'_> {
         self.addresses();
         self.admin();
         self.logs();
+        self.spans();
         self.resolver();
         self.sharing();
         self.purging();
@@ -84,6 +86,27 @@ impl Checker<'_> {
         if let Some(name) = id.filter(|name| MEANT_OTHERWISE.contains(name)) {
             self.complain("request-id", format!("{name} has another use in requests"));
         }
+    }
+
+    fn spans(&mut self) {
+        let Some(url) = &self.config.otlp_endpoint else { return };
+        let parsed = url.parse::<Uri>().ok();
+        let has_host = parsed.is_some_and(|url| {
+            matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some()
+        });
+        let text = match (has_host, self.config.tracing) {
+            _ if !cfg!(feature = "otlp") => "this program was built without OTLP: build it with \
+                                             --features otlp"
+                .to_owned(),
+            (false, _) => {
+                format!("expected a URL such as http://127.0.0.1:4318/v1/traces, got {url:?}")
+            }
+            (_, Tracing::Off) => "without traces there are no spans: set tracing to \"continue\" \
+                                  or \"start\""
+                .to_owned(),
+            (true, Tracing::Continue | Tracing::Start) => return,
+        };
+        self.complain("otlp-endpoint", text);
     }
 
     fn resolver(&mut self) {

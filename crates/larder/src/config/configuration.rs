@@ -64,6 +64,7 @@ pub struct Config {
     pub log_format: Format,
     pub request_id: Option<HeaderName>,
     pub tracing: Tracing,
+    pub otlp_endpoint: Option<String>,
     pub log_level: String,
     pub workers: Option<usize>,
     pub allow: Vec<IpNet>,

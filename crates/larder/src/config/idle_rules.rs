@@ -78,7 +78,7 @@ impl Config {
         }
         let servers = match actions.upstream() {
             Some(RuleUpstream::Servers(servers)) => servers.len(),
-            Some(RuleUpstream::Host) => 1,
+            Some(RuleUpstream::Template(_)) => 1,
             Some(RuleUpstream::Site(_)) | None => {
                 let sites = self.sites.iter().map(|site| site.upstream.len());
                 sites.chain(self.reverse.as_ref().map(Vec::len)).max().unwrap_or(1)

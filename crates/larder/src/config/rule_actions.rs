@@ -11,7 +11,8 @@ use proxy::message::template::{Stage, Template};
 use proxy::rules::access::HostPattern;
 use proxy::rules::error_page::ErrorPage;
 use proxy::rules::request_rules::{
-    Actions, Follow, Location, Reply, ReplyBody, Rewrite, Timeouts, TryRoot,
+    Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TriedName,
+    TryRoot,
 };
 use semantics::{Pattern, StatusPattern};
 
@@ -20,9 +21,6 @@ use crate::config::origin_server::Server;
 use crate::config::rule_condition::{Wrong, parse_all};
 use crate::config::rule_guards::RuleGuards;
 use crate::config::upstreams;
-
-/// The value of `upstream` that stands for the server that the request's host names.
-const HOST: &str = "{host}";
 
 /// The status of a redirect that names none.
 const FOUND: StatusCode = StatusCode::FOUND;
@@ -53,6 +51,7 @@ pub struct RuleActions {
     pub credentials: Option<String>,
     pub try_root: Option<PathBuf>,
     pub try_root_only: bool,
+    pub try_files: Vec<String>,
     pub error_page: Vec<String>,
     pub error_page_for: ErrorPageFor,
 }
@@ -74,8 +73,8 @@ pub enum RuleUpstream<'a> {
     Site(&'a str),
     /// Servers of its own.
     Servers(&'a [String]),
-    /// The server that the request's host names.
-    Host,
+    /// The server that a text with variables names.
+    Template(&'a str),
 }
 
 impl RuleActions {
@@ -92,6 +91,7 @@ impl RuleActions {
             max_body: self.max_body,
             rewrites: self.rewrites()?,
             host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
+            server: self.server()?,
             upstream: self.upstream_site(rule)?,
             allowed_hosts: if self.upstream.is_empty() { Vec::new() } else { hosts.clone() },
             timeouts: self.timeouts,
@@ -139,22 +139,35 @@ impl RuleActions {
     pub fn made_texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let keys = ["set-path", "set-query", "set-host"];
         let texts = [&self.set_path, &self.set_query, &self.set_host];
-        keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text.as_ref()?)))
+        let made =
+            keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text.as_ref()?)));
+        let made = made.chain(self.try_files.iter().map(|text| ("try-files", text)));
+        made.chain(self.server_text().map(|text| ("upstream", text)))
+    }
+
+    /// Returns the text with variables that names the server.
+    fn server_text(&self) -> Option<&String> {
+        self.upstream.first().filter(|text| text.contains('{'))
     }
 
     /// Returns the origin that the rule names.
     pub fn upstream(&self) -> Option<RuleUpstream<'_>> {
         match self.upstream.as_slice() {
             [] => None,
-            [one] if one == HOST => Some(RuleUpstream::Host),
+            [one] if one.contains('{') => Some(RuleUpstream::Template(one)),
             [one] if !one.contains(':') => Some(RuleUpstream::Site(one)),
             servers => Some(RuleUpstream::Servers(servers)),
         }
     }
 
     fn try_root(&self, rule: &str) -> Result<Option<TryRoot>, Wrong> {
-        let made = self.try_root.as_ref();
-        let made = made.map(|_| TryRoot { site: files_of(rule), only: self.try_root_only });
+        let names = self.try_files.iter().map(|text| tried_name(text));
+        let names = names.collect::<Result<Vec<_>, _>>().map_err(|why| ("try-files", why))?;
+        if !names.is_empty() && self.try_root.is_none() {
+            return Err(("try-files", "expected try-root beside it".to_owned()));
+        }
+        let (site, only) = (files_of(rule), self.try_root_only);
+        let made = self.try_root.as_ref().map(|_| TryRoot { site, only, names });
         if self.try_root_only && (made.is_none() || !self.upstream.is_empty()) {
             return Err((
                 "try-root-only",
@@ -168,8 +181,8 @@ impl RuleActions {
     fn upstream_site(&self, rule: &str) -> Result<Option<String>, Wrong> {
         let has_hosts = !self.allowed_hosts.is_empty();
         match self.upstream() {
-            Some(RuleUpstream::Host) if !has_hosts => {
-                let text = format!("expected allowed-hosts beside \"{HOST}\"");
+            Some(RuleUpstream::Template(text)) if !has_hosts => {
+                let text = format!("expected allowed-hosts beside {text:?}");
                 return Err(("upstream", text));
             }
             None if has_hosts && self.follow_redirects == 0 => {
@@ -185,8 +198,23 @@ impl RuleActions {
         }
         Ok(self.upstream().map(|upstream| match upstream {
             RuleUpstream::Site(name) => name.to_owned(),
-            RuleUpstream::Servers(_) | RuleUpstream::Host => hidden_site(rule),
+            RuleUpstream::Servers(_) | RuleUpstream::Template(_) => hidden_site(rule),
         }))
+    }
+
+    /// Returns the server that requests name.
+    fn server(&self) -> Result<Option<ServerTemplate>, Wrong> {
+        if let [_, _, ..] = self.upstream.as_slice()
+            && let Some(text) = self.upstream.iter().find(|text| text.contains('{'))
+        {
+            return Err(("upstream", format!("expected no other server beside {text:?}")));
+        }
+        match self.upstream() {
+            Some(RuleUpstream::Template(text)) => {
+                ServerTemplate::parse(text).map(Some).map_err(|why| ("upstream", why))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the pages in place of errors. Reads their files.
@@ -266,6 +294,20 @@ fn path(key: &'static str, text: &str) -> Result<String, Wrong> {
             Err((key, text))
         }
     }
+}
+
+/// Parses a name that is tried in the directory of `try-root`.
+fn tried_name(text: &str) -> Result<TriedName, String> {
+    if text.starts_with('=') {
+        return Err(
+            "a status has no effect here: expected try-root-only in place of =404".to_owned()
+        );
+    }
+    let is_path = text.starts_with('/') || text.starts_with("{path}");
+    if !is_path || text.contains(['?', '#', ' ', '$']) || text.split('/').any(|part| part == "..") {
+        return Err(format!("expected a path that begins with / or {{path}}, got {text:?}"));
+    }
+    TriedName::parse(text)
 }
 
 /// Splits a text at its status, if it begins with one.

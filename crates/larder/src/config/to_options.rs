@@ -152,7 +152,10 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
     for (at, rule) in config.rules.iter().enumerate() {
         let Some(root) = &rule.actions.try_root else { continue };
         let name = files_of(&rule.called(at + 1));
-        let settings = config.files.without_directories();
+        let settings = match rule.actions.try_files.is_empty() {
+            true => config.files.without_directories(),
+            false => config.files.without_listings(),
+        };
         let origin = settings.open(&name, root, &[], open, &config.cache)?;
         hidden.push(Site::new(&name, Source::Other(origin)));
     }
@@ -168,7 +171,7 @@ fn hidden_sites(config: &Config) -> Result<Vec<Site>, String> {
             Some(RuleUpstream::Servers(servers)) => {
                 group(&config.upstream_settings, &name, servers, None)?.into()
             }
-            Some(RuleUpstream::Host) => Source::Named,
+            Some(RuleUpstream::Template(_)) => Source::Named,
             Some(RuleUpstream::Site(_)) | None => continue,
         };
         sites.push(Site::new(&name, source).with_pass_host(true));

@@ -25,7 +25,9 @@ impl Config {
             let is_keyed = |name: &HeaderName| {
                 trusted.contains(name) || rule.key_headers.iter().any(|key| name == key.as_str())
             };
-            for (key, text) in rule.actions.made_texts() {
+            // A text that names the server sees the key.
+            let made = rule.actions.made_texts().filter(|(key, _)| *key != "upstream");
+            for (key, text) in made {
                 let Ok(template) = Template::parse(text, Stage::Request) else { continue };
                 for variable in template.variables() {
                     if !is_determined(variable, rule, &is_keyed) {

@@ -83,8 +83,14 @@ impl FileSettings {
 
     /// Returns the settings for files alone: no path of a directory has a response.
     pub fn without_directories(&self) -> FileSettings {
-        let mut settings = self.clone();
+        let mut settings = self.without_listings();
         settings.options.files.index.clear();
+        settings
+    }
+
+    /// Returns the settings for files, and index files of directories.
+    pub fn without_listings(&self) -> FileSettings {
+        let mut settings = self.clone();
         settings.options.files.listing = false;
         settings.try_files.clear();
         settings.error_pages.clear();

@@ -186,6 +186,38 @@ fn nginx_personal_responses_are_not_stored() {
 }
 
 const NGINX_ACCESS: &[Row] = &[
+    nginx(
+        "any host",
+        "server { location / { proxy_pass http://$host; } }",
+        &["upstream = [\"http://{host}\"]\nallowed-hosts = [\"not-listed.invalid\"]"],
+        &[],
+    ),
+    nginx(
+        "a group as a host",
+        "server { server_name a.test; location ~ ^/m/([^/]+)/ { proxy_pass https://$1; } }",
+        &["upstream = [\"https://{capture.1}\"]\nallowed-hosts = [\"not-listed.invalid\"]"],
+        &[],
+    ),
+    nginx(
+        "a group of another expression as a host",
+        "server { location ~ ^/m/([^/]+)/ { if ($uri ~ b(.)) { return 404; }
+             proxy_pass http://$1; } }",
+        &["respond = \"501 Not converted: proxy_pass\""],
+        &["allowed-hosts"],
+    ),
+    nginx(
+        "a field as a host",
+        "server { location / { proxy_pass http://$http_x_to; } }",
+        &["respond = \"404 Not Found\""],
+        &["x-to"],
+    ),
+    nginx(
+        "an address of a map",
+        "map $arg_to $to { a 10.0.0.1; b b.test; }
+             server { location / { proxy_pass http://$to; } }",
+        &["allowed-hosts = [\"b.test\"]"],
+        &[],
+    ),
         nginx(
             "lookahead",
             "server { server_name x; root /srv; location ~ /\\.(?!wk) { deny all; } location / {
@@ -407,6 +439,71 @@ const VCL_ACCESS: &[Row] = &[
 #[test]
 fn vcl_access_stays_controlled() {
     check(VCL_ACCESS);
+}
+
+const NGINX_FILES: &[Row] = &[
+    nginx(
+        "a directory with programs of the application",
+        "server { server_name x; location / { CACHED } location /s/ { root /srv; }
+             location ~ \\.php$ { CACHED } }",
+        &["paths = ['~\\.php$']", "try-root = \"/srv\"\ntry-root-only = true"],
+        &["root = \"/srv\"\n\n", "[[site]]\nname = \"x /s/\""],
+    ),
+    nginx(
+        "a path of the application within a directory",
+        "server { server_name x; location / { CACHED } location ^~ /s/ { root /srv; }
+             location /s/app/ { CACHED } }",
+        &["try-root = \"/srv\"\ntry-root-only = true"],
+        &["[[site]]\nname = \"x /s/\""],
+    ),
+    nginx(
+        "denials before files",
+        "server { server_name x; root /srv; location / { deny all; try_files $uri @app; }
+             location @app { allow all; CACHED } }",
+        &["name = \"x / access\"\ndeny = true"],
+        &["try-root"],
+    ),
+    nginx(
+        "denials behind files",
+        "server { server_name x; root /srv; location / { try_files $uri @app; }
+             location @app { deny 10.0.0.0/8; CACHED } }",
+        &["clients = [\"10.0.0.0/8\"]\ndeny = true", "try-root"],
+        &[],
+    ),
+    nginx(
+        "a denial beside a longer path",
+        "server { server_name x; location / { CACHED location ~ \\.sh$ { deny all; }
+             location /a/ { CACHED } location ^~ /b/ { CACHED } } location /c/ { CACHED } }",
+        &["not-paths = [\"/b/*\", \"/c/*\"]\ndeny = true"],
+        &[],
+    ),
+    nginx(
+        "conditions on the path of a front controller",
+        "server { server_name x; root /srv; location / { try_files $uri /index.php; }
+             location ~ \\.php$ { if ($uri ~ admin) { return 403; } CACHED } }",
+        &["try-root-only = true"],
+        &["set-path"],
+    ),
+    nginx(
+        "programs among names",
+        "server { server_name x; root /srv; index index.php;
+             location / { try_files $uri $uri/index.php $uri/ /index.php?$args; }
+             location ~ \\.php$ { CACHED } }",
+        &["try-files = [\"{path}\", \"{path}/\"]", "index = []", "set-path = \"/index.php\""],
+        &["index.php\"]"],
+    ),
+    nginx(
+        "a denial within an expression comes before it",
+        "server { server_name x; location / { location ~ ^/up/ { CACHED
+             location ~ \\.sh$ { deny all; } } location ~ \\.sh$ { CACHED } } }",
+        &["deny = true\n\n[[rule]]\nname = \"x ~ ^/up/\""],
+        &[],
+    ),
+];
+
+#[test]
+fn nginx_files_beside_applications_fail_closed() {
+    check(NGINX_FILES);
 }
 
 const SQUID: &[Row] = &[

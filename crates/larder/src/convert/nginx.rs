@@ -10,11 +10,13 @@ mod listeners;
 mod location;
 mod lookaround;
 mod matching;
+mod named_backend;
 mod replies;
 mod responses;
 mod scope;
 mod server;
 pub mod syntax;
+mod tries;
 pub mod values;
 
 use std::collections::BTreeMap;
@@ -26,7 +28,7 @@ use crate::convert::nginx::condition::{Alternatives, Variables};
 use crate::convert::nginx::limits::Zones;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server::Server;
-use crate::convert::nginx::syntax::{Directive, Reader};
+use crate::convert::nginx::syntax::{Directive, Reader, walk};
 use crate::convert::output::{Output, list, text};
 use crate::convert::source::At;
 use crate::convert::units_of_others::{size, time};
@@ -209,14 +211,6 @@ fn compression(block: &[Directive], scope: &Scope<'_>, out: &mut Output) -> bool
     true
 }
 
-/// Calls `with` for all directives.
-fn walk<'a>(block: &'a [Directive], with: &mut impl FnMut(&'a Directive)) {
-    for one in block {
-        with(one);
-        walk(one.inner(), with);
-    }
-}
-
 /// Settings that are one for all sites: the directives, and the key.
 const TIMES: [(&str, &[&str]); 6] = [
     ("proxy_connect_timeout", &["upstream.connect-timeout"]),
@@ -265,6 +259,7 @@ fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
         }
     }
     resolver(&all, out);
+    hostname(&all, out);
     logs(scope, &all, out);
 }
 
@@ -319,6 +314,15 @@ fn resolver(all: &[&Directive], out: &mut Output) {
     if !servers.is_empty() {
         out.set("upstream.resolver", text("dns"));
         out.set("upstream.dns-servers", list(&servers));
+    }
+}
+
+/// Says where the value of `$hostname` comes from.
+fn hostname(all: &[&Directive], out: &mut Output) {
+    let has_name = |one: &&&Directive| one.args.iter().any(|arg| arg.contains("$hostname"));
+    if let Some(one) = all.iter().find(has_name) {
+        let reason = "the environment variable HOSTNAME, or larder without one";
+        out.note(&one.at, "$hostname", reason);
     }
 }
 

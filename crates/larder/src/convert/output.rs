@@ -322,15 +322,19 @@ fn check(text: &str) -> Result<(), Problems> {
     let is_checked = |line: &&str| !of_files.iter().any(|key| line.starts_with(key));
     let text: Vec<&str> =
         text.lines().map(|line| Some(line).filter(is_checked).unwrap_or("#")).collect();
-    let file = File::parse(name, &text.join("\n").replace("{env:", "{?:"))?;
+    let file = File::parse(name, &text.join("\n").replace(HOSTNAME, "a").replace("{env:", "{?:"))?;
     Loaded::build(&file, &Layer::new())?;
     Ok(())
 }
 
-/// Returns a text as a TOML string. `{env:NAME}` of another configuration is no variable, so it is
-/// broken up.
+/// The name of the machine in values.
+pub const HOSTNAME: &str = "{env:HOSTNAME:larder}";
+
+/// Returns a text as a TOML string. Any other `{env:NAME}` is none of a variable of ours, so
+/// it is broken up.
 pub fn text(text: &str) -> String {
-    let safe = text.replace("{env:", "{ env:").replace('\0', "");
+    let parts = text.split(HOSTNAME).map(|part| part.replace("{env:", "{ env:"));
+    let safe = parts.collect::<Vec<_>>().join(HOSTNAME).replace('\0', "");
     if !safe.contains(char::is_control) {
         return toml::Value::String(safe).to_string();
     }

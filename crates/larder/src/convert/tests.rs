@@ -125,6 +125,54 @@ fn nginx_texts_of_set_stand_where_they_are_used() {
 }
 
 #[test]
+fn nginx_variables_name_servers() {
+    let (toml, losses) = nginx(
+        "map $host $to { default $host; a.test b.test:8443; }
+        map $host $same { default $host; }
+        server { listen 80; server_name a.test c.test;
+        location / { proxy_pass https://$to; proxy_ssl_verify on; proxy_set_header Host $host; }
+        location /same/ { proxy_pass http://$same:81$request_uri; }
+        location /path/ { proxy_pass http://$http_host/x; } }",
+    );
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = |name: &str| table(&toml, &format!("\"a.test {name}\""));
+    for (name, parts) in [
+        ("/", &["upstream = [\"https://{class.to}\"]", "allowed-hosts = [\"b.test\"]"][..]),
+        (
+            "/ otherwise",
+            &["classes = [\"to=\"]", "upstream = [\"https://{host}\"]", "\"a.test\", \"c.test\"]"],
+        ),
+        ("/ otherwise", &["set-host = \"{host}\""]),
+        ("/same/", &["upstream = [\"http://{host}:81\"]"]),
+        ("/path/", &["upstream = [\"http://{host}\"]", "set-path = \"/x\""]),
+    ] {
+        for part in parts {
+            assert!(rule(name).contains(part), "{name} {part}: {toml}");
+        }
+    }
+}
+
+#[test]
+fn nginx_redirects_are_followed_and_loops_refused() {
+    let (toml, losses) = nginx(
+        "server { listen 80; server_name a.test;
+        if ($http_x_by = $hostname) { return 508; }
+        location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host;
+          proxy_set_header X-By $hostname; proxy_intercept_errors on;
+          error_page 301 302 307 = @follow; }
+        location @follow { set $to $upstream_http_location; proxy_pass $to; } }",
+    );
+    assert_eq!(losses, ["6: error_page"]);
+    for part in [
+        "headers = [\"x-by: {env:HOSTNAME:larder}\"]\nrespond = \"508 Loop Detected\"",
+        "request-set = [\"X-By: {env:HOSTNAME:larder}\"]",
+        "follow-redirects = 1",
+    ] {
+        assert!(toml.contains(part), "{part}: {toml}");
+    }
+}
+
+#[test]
 fn nginx_caches_as_told() {
     let (toml, losses) = nginx(
         "proxy_cache_path /c keys_zone=z:1m max_size=2g inactive=1h;
@@ -738,11 +786,70 @@ fn nginx_files_come_before_an_application() {
     let rule = table(&toml, "\"a.test /\"");
     assert!(rule.contains("try-root = \"/srv/public\"") && !rule.contains("respond"), "{toml}");
     assert!(toml.contains("\"http://b\""), "{toml}");
-    let (_, losses) = nginx(
+    let (toml, losses) = nginx(
         "server { server_name a.test; root /srv; location / { try_files $uri $uri/ @app; }
         location @app { proxy_pass http://b; proxy_set_header Host $host; } }",
     );
-    assert_eq!(losses, ["2: try_files $uri/"]);
+    assert_eq!(losses, Vec::<String>::new());
+    assert!(toml.contains("try-files = [\"{path}\", \"{path}/\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_files_and_an_application_share_a_server() {
+    let (toml, losses) = nginx(
+        "server { listen 80; root /srv/app; index index.php index.htm;
+        location = / { if ($http_user_agent ~ ^Dav) { return 302 /dav/$is_args$args; } }
+        location / { try_files $uri $uri/ /index.php$request_uri; }
+        location /plain/ { try_files $uri /index.php?q=$uri; }
+        location ~* \\.css$ { expires 1h; }
+        location = /logo { alias /srv/logos/one.png; }
+        location /media/ { alias /srv/media/; }
+        location ~ ^/t/(\\d+)$ { set $z $1; try_files /tiles/$z.png /tiles/0.png =404; }
+        location ~ \\.php(?:$|/) { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, ["2: index"]);
+    assert!(toml.contains("reverse = [\"http://127.0.0.1:9\"]"), "{toml}");
+    assert!(toml.contains("index = [\"index.htm\"]"), "{toml}");
+    for (name, parts) in [
+        ("\"default /\"", &["set-path = \"/index.php{path}\"", "[\"{path}\", \"{path}/\"]"][..]),
+        ("\"default /plain/\"", &["set-path = \"/index.php\"\nset-query = \"q={path}\""]),
+        (
+            "'default ~* \\.css$'",
+            &["try-root-only = true", "[\"{path}\", \"{path}/\"]", "max-age=3600"],
+        ),
+        ("\"default = /logo\"", &["try-root = \"/srv/logos\"", "try-files = [\"/one.png\"]"]),
+        ("\"default /media/\"", &["\"/srv/media/\"", "[\"/{capture.1}\", \"/{capture.1}/\"]"]),
+        ("'default ~ ^/t/(\\d+)$'", &["[\"/tiles/{capture.1}.png\", \"/tiles/0.png\"]"]),
+        ("\"default = / return\"", &["query = [\"*\"]\nredirect = \"302 /dav/?{query}\""]),
+    ] {
+        let rule = table(&toml, name);
+        parts.iter().for_each(|part| assert!(rule.contains(part), "{name} {part}: {toml}"));
+    }
+}
+
+#[test]
+fn nginx_named_locations_have_the_variables_of_the_location_before_them() {
+    let text = "proxy_cache_path /c keys_zone=z:1m;
+        server { listen 80; root /srv;
+        location ~ ^/t/(\\d+)\\.(png|jpg)$ { set $z $1; set $e $2;
+          try_files /t/$z.$e /t/$z.png @tiler; }
+        location @tiler { set $to /tiles/$z.$e?url=x&from=$z; proxy_pass http://b$to;
+          proxy_set_header Host $host; proxy_cache z; proxy_cache_key $z$e; } OTHER }";
+    let (toml, losses) = nginx(&text.replace("OTHER", ""));
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = table(&toml, "'default ~ ^/t/(\\d+)\\.(png|jpg)$'");
+    for part in [
+        "try-files = [\"/t/{capture.1}.{capture.2}\", \"/t/{capture.1}.png\"]",
+        "set-path = \"/tiles/{capture.1}.{capture.2}\"",
+        "set-query = \"url=x&from={capture.1}\"",
+        "query-keep = []",
+    ] {
+        assert!(rule.contains(part), "{part}: {toml}");
+    }
+    // With two of them, it is not known which one was before.
+    let two = text.replace("OTHER", "location ~ ^/u/(.*)$ { try_files $uri @tiler; }");
+    let (toml, _) = nginx(&two);
+    assert!(!toml.contains("set-path") && toml.contains("501"), "{toml}");
 }
 
 #[test]

@@ -54,6 +54,7 @@ use crate::request::context::fleet_host;
 use crate::request::prepare::{Prepared, described_classes, prepare, with_values};
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::route::Route;
+use crate::request::server_choice::ServerChoice;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
@@ -71,6 +72,8 @@ pub struct Question {
     headers: HeaderMap,
     /// Address of the client that would send it; that of this machine if not given.
     client: Option<IpAddr>,
+    /// Address of the listener that it would arrive at, as configured.
+    listener: Option<String>,
     /// Response that the origin might send.
     answer: Option<(StatusCode, HeaderMap)>,
     ask: bool,
@@ -78,11 +81,11 @@ pub struct Question {
 
 impl Question {
     /// Reads `url=URL` and, optionally, `method=`, `header=Name: value`, `client=ADDRESS`,
-    /// `status=`, `answer=Name: value`, `ask=true`. The error is a sentence.
+    /// `listener=ADDRESS`, `status=`, `answer=Name: value`, `ask=true`. The error is a sentence.
     pub(crate) fn read(query: Option<&str>) -> Result<Question, String> {
         let (mut method, mut ask, mut headers) = (Method::GET, false, HeaderMap::new());
         let (mut url, mut status, mut fields) = (None, None, HeaderMap::new());
-        let mut client = None;
+        let (mut client, mut listener) = (None, None);
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*key {
                 "url" => {
@@ -98,6 +101,7 @@ impl Question {
                     let read = value.parse::<IpAddr>();
                     client = Some(read.map_err(|_| format!("{value:?} is not an IP address"))?);
                 }
+                "listener" => listener = Some(value.into_owned()),
                 "header" => add_field(&mut headers, &value)?,
                 "answer" => add_field(&mut fields, &value)?,
                 "status" => {
@@ -109,7 +113,7 @@ impl Question {
                     ask = read.map_err(|_| format!("ask is true or false, not {value}"))?;
                 }
                 _ => {
-                    let known = "url, method, header, client, status, answer and ask";
+                    let known = "url, method, header, client, listener, status, answer and ask";
                     return Err(format!("{key:?} is unknown; known are {known}"));
                 }
             }
@@ -122,7 +126,7 @@ impl Question {
         }
         let has_answer = status.is_some() || !fields.is_empty();
         let answer = has_answer.then(|| (status.unwrap_or(StatusCode::OK), fields));
-        Ok(Question { method, url, headers, client, answer, ask })
+        Ok(Question { method, url, headers, client, listener, answer, ask })
     }
 
     pub(crate) fn asks_origin(&self) -> bool {
@@ -185,7 +189,9 @@ pub(crate) async fn explain(
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let from = Requester::at(SocketAddr::new(here, client.port()), &options.forwarded);
+    let at = SocketAddr::new(here, client.port());
+    let listener = question.listener.as_deref();
+    let from = Requester { listener, ..Requester::at(at, &options.forwarded) };
     let described = described_classes(options, &head, scheme, here).map_err(|why| why.text)?;
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, classes, identity, negotiated } = prepared;
@@ -213,9 +219,7 @@ pub(crate) async fn explain(
     let mut told = json!({
         "request": format!("{} {url}", head.method),
         "site": site,
-        "origin": Target { site: case.origin_site(), ..case.target }
-            .origin(&options.upstream)
-            .to_string(),
+        "origin": case.origin(),
         "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
         "classes": in_json(&described),
@@ -281,7 +285,7 @@ impl ExplainedRequest<'_> {
         if !actions.allows(&self.head.method) {
             return Some("refuse it with 405 (allow-methods)".to_owned());
         }
-        if !actions.allows_host(self.target.host) {
+        if matches!(self.server(), ServerChoice::Refused) {
             return Some("refuse it with 403 (allowed-hosts)".to_owned());
         }
         match actions.reply.as_ref()? {
@@ -345,6 +349,31 @@ impl ExplainedRequest<'_> {
     /// Returns the site whose origin would serve the request.
     fn origin_site(&self) -> &Site {
         self.options.origin_site(self.target.site, self.rule.as_deref())
+    }
+
+    /// Returns the values of the request as sent by the client that requests the explanation.
+    fn values(&self) -> RequestValues<'_> {
+        let from = Requester::at(self.client, &self.options.forwarded);
+        let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
+        RequestValues::new(from, self.head, &self.target, with_classes)
+    }
+
+    /// Returns the server that the request names, if its rule lets it.
+    fn server(&self) -> ServerChoice {
+        ServerChoice::of(self.rule.as_deref(), &self.values(), &self.target, self.options)
+    }
+
+    /// Returns the origin that would serve the request; `None` if none may.
+    fn origin(&self) -> Option<String> {
+        let limits = &self.options.upstream;
+        match self.server() {
+            ServerChoice::Configured => {
+                let target = Target { site: self.origin_site(), ..self.target };
+                Some(target.origin(limits).to_string())
+            }
+            ServerChoice::Named(server) => Some(server.endpoint(limits).to_string()),
+            ServerChoice::Refused => None,
+        }
     }
 
     /// Returns what is stored for the request.
@@ -552,10 +581,7 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester::at(client, &options.forwarded);
-                let rule = self.rule.as_ref();
-                let with_classes = self.rule.as_deref().map(|rule| (rule, self.classes));
-                let values = RequestValues::new(from, self.head, &self.target, with_classes);
+                let (rule, values) = (self.rule.as_ref(), self.values());
                 upstream_request.apply_rule(rule, &values, &self.target, options);
                 upstream_request.follow_redirects(options, self.head, &self.target, &self.facts);
                 upstream_request.interim = None;
@@ -744,10 +770,11 @@ mod tests {
     #[test]
     fn a_question_is_read() {
         let query = "url=http://a/b%3Fc&method=HEAD&header=Cookie:+x&header=A:b&status=404\
-                     &answer=Cache-Control:+max-age%3D5";
+                     &listener=[::]:80&answer=Cache-Control:+max-age%3D5";
         let question = Question::read(Some(query)).unwrap();
         assert_eq!(question.url.as_str(), "http://a/b?c");
         assert_eq!((question.method, question.headers.len()), (Method::HEAD, 2));
+        assert_eq!(question.listener.as_deref(), Some("[::]:80"));
         let (status, fields) = question.answer.unwrap();
         assert_eq!(
             (status.as_u16(), &fields["cache-control"]),

@@ -29,17 +29,19 @@ pub enum Tracing {
 }
 
 /// The span of a request in its trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TraceContext {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceContext {
     /// `traceparent` for the origin server, in version 00.
     text: [u8; LENGTH],
+    /// Id of the client's span, in hex; zeros if the trace began here.
+    parent: [u8; 16],
     /// True if the trace began here, so that a `tracestate` of the client belongs to none.
     is_new: bool,
 }
 
 impl Tracing {
     /// Returns the span of a request with these fields, if it is traced.
-    pub(crate) fn context(self, fields: &impl Fields) -> Option<Box<TraceContext>> {
+    pub fn context(self, fields: &impl Fields) -> Option<Box<TraceContext>> {
         if self == Tracing::Off {
             return None;
         }
@@ -54,8 +56,10 @@ impl Tracing {
             (None, Tracing::Start) => started(),
             (None, Tracing::Off | Tracing::Continue) => return None,
         };
+        let mut parent = [0; 16];
+        parent.copy_from_slice(&text[36..52]);
         write_hex(random_id(), &mut text[36..52]);
-        Some(Box::new(TraceContext { text, is_new }))
+        Some(Box::new(TraceContext { text, parent, is_new }))
     }
 
     /// Sets the fields of a request to an origin server. Those that belong to no valid trace are
@@ -91,6 +95,16 @@ impl TraceContext {
     /// Returns the id of this proxy's span: 16 hex digits.
     pub fn span_id(&self) -> &[u8] {
         &self.text[36..52]
+    }
+
+    /// Returns the id of the client's span, 16 hex digits; `None` if the trace began here.
+    pub fn parent_id(&self) -> Option<&[u8]> {
+        (!self.is_new).then_some(&self.parent)
+    }
+
+    /// Returns whether spans of the trace are recorded.
+    pub fn is_sampled(&self) -> bool {
+        self.text[54] == b'1'
     }
 }
 
@@ -203,7 +217,7 @@ mod tests {
         let ids = [&one, &other].map(|fields| {
             assert_eq!(fields.len(), 1);
             let context = parsed(fields[&TRACEPARENT].as_bytes()).unwrap();
-            TraceContext { text: context, is_new: true }
+            TraceContext { text: context, parent: [0; 16], is_new: true }
         });
         assert_ne!(ids[0].trace_id(), ids[1].trace_id());
         assert_ne!(ids[0].span_id(), ids[1].span_id());

@@ -19,8 +19,7 @@ pub struct LogFields {
     user_agent: Option<Range<usize>>,
     content_type: Option<Range<usize>>,
     request_id: Option<Range<usize>>,
-    trace_id: Option<Range<usize>>,
-    span_id: Option<Range<usize>>,
+    trace: Option<TraceContext>,
     site: Option<Range<usize>>,
     rule: Option<Range<usize>>,
     /// Values of the variables in the log's own format, in its order.
@@ -77,8 +76,7 @@ impl LogFields {
 
     /// Sets the trace and the span of the request.
     pub(crate) fn set_trace(&mut self, context: Option<&TraceContext>) {
-        self.trace_id = context.map(|context| self.push(context.trace_id()));
-        self.span_id = context.map(|context| self.push(context.span_id()));
+        self.trace = context.copied();
     }
 
     /// Sets the site and the rule of the request.
@@ -141,9 +139,9 @@ impl LogFields {
         self.request_id.clone().map(|place| &self.values[place])
     }
 
-    /// Returns the ids of the trace and of the span of the request.
-    pub fn trace(&self) -> [Option<&[u8]>; 2] {
-        [&self.trace_id, &self.span_id].map(|id| Some(&self.values[id.clone()?]))
+    /// Returns the trace of the request.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
     }
 
     /// Returns the site of the request.

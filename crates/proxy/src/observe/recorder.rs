@@ -17,6 +17,7 @@ use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
 use crate::observe::site_slots::SiteSlot;
+use crate::observe::span_sink::SpanSink;
 
 /// Observer that updates the metrics and, if configured, writes the access log.
 pub struct Recorder {
@@ -25,6 +26,13 @@ pub struct Recorder {
     clock: TokioClock,
     metrics: Arc<Metrics>,
     log: Arc<LogSlot>,
+    spans: Option<SpansOut>,
+}
+
+/// Receiver of spans, and the format for which its texts are collected where there is no log.
+struct SpansOut {
+    sink: Arc<dyn SpanSink>,
+    format: Arc<Format>,
 }
 
 impl Recorder {
@@ -37,13 +45,20 @@ impl Recorder {
         log: Arc<LogSlot>,
     ) -> Recorder {
         metrics.add_source(Box::new(LogFigures(log.clone())));
-        Recorder { front: Box::new(front), clock, metrics, log }
+        Recorder { front: Box::new(front), clock, metrics, log, spans: None }
+    }
+
+    /// Reports the spans of sampled traces, too.
+    pub fn with_spans(mut self, sink: Option<Arc<dyn SpanSink>>) -> Recorder {
+        self.spans = sink.map(|sink| SpansOut { sink, format: Arc::new(Format::Json) });
+        self
     }
 }
 
 impl Observer for Recorder {
     fn log_format(&self) -> Option<Arc<Format>> {
-        self.log.format()
+        let of_spans = || self.spans.as_ref().map(|spans| spans.format.clone());
+        self.log.format().or_else(of_spans)
     }
 
     fn finished(&self, done: &RequestRecord<'_>) {
@@ -63,7 +78,7 @@ impl Observer for Recorder {
                 FrontKind::Reverse => Hierarchy::Parent(origin),
             },
         };
-        self.log.log(&Record {
+        let record = Record {
             ended: self.clock.wall(),
             duration: done.duration,
             client: done.client.ip(),
@@ -82,7 +97,12 @@ impl Observer for Recorder {
             hierarchy,
             upstream_addresses: done.upstream_addresses.filter(|_| !refused),
             texts: Some(texts),
-        });
+        };
+        self.log.log(&record);
+        let sampled = texts.trace().filter(|trace| trace.is_sampled());
+        if let (Some(spans), Some(trace)) = (&self.spans, sampled) {
+            spans.sink.finished(&record, trace);
+        }
     }
 
     fn count(&self, event: Event, n: u64) {

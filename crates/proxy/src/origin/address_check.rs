@@ -13,17 +13,26 @@ use crate::rules::access::{Access, Denial, Query};
 pub(crate) struct AddressCheck<'a> {
     access: &'a Access,
     query: Query<'a>,
+    closes_private: bool,
     denial: RefCell<Option<Denial>>,
 }
 
 impl<'a> AddressCheck<'a> {
     pub fn new(access: &'a Access, query: Query<'a>) -> AddressCheck<'a> {
-        AddressCheck { access, query, denial: RefCell::default() }
+        AddressCheck { access, query, closes_private: false, denial: RefCell::default() }
+    }
+
+    /// Sets whether private addresses are closed to every client ([`Access::at_named`]).
+    pub fn closing_private(self, closes_private: bool) -> AddressCheck<'a> {
+        AddressCheck { closes_private, ..self }
     }
 
     /// Returns whether the request may go to this address.
     pub fn permits(&self, address: SocketAddr) -> bool {
-        let asked = self.access.at(&self.query, address);
+        let asked = match self.closes_private {
+            true => self.access.at_named(&self.query, address),
+            false => self.access.at(&self.query, address),
+        };
         asked.map_err(|denial| self.denial.replace(Some(denial))).is_ok()
     }
 

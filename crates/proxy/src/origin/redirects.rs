@@ -211,7 +211,7 @@ impl FollowedOrigin {
             _ => plain,
         };
         let query = Query { client: self.client, method: &hop.method, host, port };
-        let check = |address: SocketAddr| self.access.at_redirect(&query, address).is_ok();
+        let check = |address: SocketAddr| self.access.at_named(&query, address).is_ok();
         let server: Arc<dyn Origin> = Arc::new(server);
         let others = Outgoing { pinned: None, ..outgoing.with_request(&make) };
         let sent = server.ask(Connector { check: &check, ..with }, others).await;

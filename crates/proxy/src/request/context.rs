@@ -38,6 +38,7 @@ use crate::request::held::Held;
 use crate::request::negotiated::Negotiated;
 use crate::request::prepare::Prepared;
 use crate::request::request_values::{RequestValues, Requester, ResponseValues};
+use crate::request::server_choice::ServerChoice;
 use crate::request::target::{TargetPlace, is_encoded};
 use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
@@ -403,8 +404,18 @@ impl RequestContext {
 
     /// Returns the origin that serves the request.
     pub fn destination(&self) -> Arc<dyn Origin> {
-        let site = self.origin_site();
-        Target { site, ..self.target() }.origin(&self.options.upstream)
+        let limits = &self.options.upstream;
+        match self.server_choice() {
+            ServerChoice::Named(server) => Arc::new(server.endpoint(limits)),
+            ServerChoice::Configured | ServerChoice::Refused => {
+                Target { site: self.origin_site(), ..self.target() }.origin(limits)
+            }
+        }
+    }
+
+    /// Returns the server that the request names, if its rule lets it.
+    pub fn server_choice(&self) -> ServerChoice {
+        ServerChoice::of(self.rule.as_deref(), &self.values(), &self.target(), &self.options)
     }
 
     /// Returns the site whose origin serves the request.

@@ -47,11 +47,12 @@ use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::redirects::FollowedOrigin;
 use crate::origin::target::Target;
-use crate::origin::try_root::TryRootOrigin;
+use crate::origin::try_root::{OfFile, Tries, TryRootOrigin};
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
+use crate::request::server_choice::ServerChoice;
 use crate::request::substituted_body::SubstitutedBody;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
@@ -112,6 +113,8 @@ pub(crate) struct UpstreamRequest {
     asked_path: Option<String>,
     /// The address of the listener that the client's request arrived at, if it is known.
     pub listener: Option<Arc<str>>,
+    /// True if the request names its server, which then has no private address.
+    closes_private: bool,
     /// Problem of the request that a rule made of this one.
     invalid: Option<&'static str>,
 }
@@ -213,6 +216,7 @@ impl UpstreamRequest {
             vouched: target.site.vouched().cloned(),
             asked_path: None,
             listener: None,
+            closes_private: false,
             invalid: None,
         }
     }
@@ -240,16 +244,47 @@ impl UpstreamRequest {
             (self.uri, self.raw_target) = origin_form(rule.query.apply(&url).sent());
         }
         if let Some(actions) = &rule.actions {
+            self.choose_server(rule, values, target, options);
             self.apply_actions(actions, rule, values, target.url(&options.upstream));
             if let Some(root) = &actions.try_root
                 && let Some(site) = options.front.site_named(&root.site)
             {
                 let files = Target { site, ..*target }.origin(&options.upstream);
                 let to = (!root.only).then(|| self.to.clone());
-                self.to = Arc::new(TryRootOrigin { files, to });
+                let named = target.url(&options.upstream).map(|url| rule.query.apply(&url));
+                let named = named.as_ref().map_or("/", Url::path_and_query).to_owned();
+                let values = RequestValues { normal: Some(&named), ..*values };
+                let tries = Tries::new(root, &named, &values);
+                self.to = Arc::new(TryRootOrigin { files, to, tries });
             }
         }
         self.rule = Some(with_values(rule, values));
+    }
+
+    /// Replaces the origin by the server that the request names, if the rule says so. The server
+    /// gets its own name in `Host`.
+    fn choose_server(
+        &mut self,
+        rule: &Rule,
+        values: &RequestValues<'_>,
+        target: &Target<'_>,
+        options: &Options,
+    ) {
+        match ServerChoice::of(Some(rule), values, target, options) {
+            ServerChoice::Configured => {}
+            ServerChoice::Refused => {
+                self.invalid = Some("The request names no permitted server.");
+            }
+            ServerChoice::Named(server) => {
+                let endpoint = server.endpoint(&options.upstream);
+                if let Some(host) = value::of(endpoint.authority()) {
+                    self.headers.insert(header::HOST, host);
+                }
+                let lists = |actions: &Arc<Actions>| actions.lists_host(&server.host);
+                self.closes_private = !rule.actions.as_ref().is_some_and(lists);
+                self.to = Arc::new(endpoint);
+            }
+        }
     }
 
     /// Changes path, query, `Host` and credentials. `url` is the URL of the request, in the form
@@ -458,6 +493,12 @@ impl UpstreamRequest {
             let path = self.asked_path.as_deref().unwrap_or(self.uri.path());
             let of = self.settled(status);
             rule.settle(path, of, response.headers_mut(), received);
+            if response.extensions().get::<OfFile>().is_some()
+                && response.headers().contains_key(IGNORED)
+            {
+                // What decides on a file is of the proxy itself.
+                response.headers_mut().insert(IGNORED, HeaderValue::from_static(""));
+            }
             self.substitute(services, &mut response);
             if let Some(max) = rule.answer_max {
                 self.limit(services, &mut response, length, max)?;
@@ -573,7 +614,7 @@ impl UpstreamRequest {
             host: &self.named.0,
             port: self.named.1,
         };
-        let rules = AddressCheck::new(&options.access, query);
+        let rules = AddressCheck::new(&options.access, query).closing_private(self.closes_private);
         let limits = options.limits(self.rule.as_deref());
         let with = Connector {
             upstream: &services.upstream,

@@ -11,6 +11,7 @@ use crate::observe::outcome::{Denied, Invalid, Outcome};
 use crate::origin::failure::Failure;
 use crate::request::context::RequestContext;
 use crate::request::request_values::RequestValues;
+use crate::request::server_choice::ServerChoice;
 use crate::response::client_response::ClientResponse;
 use crate::response::error_response;
 use crate::response::failure::failed;
@@ -32,7 +33,7 @@ pub(crate) fn answer(
         let text = format!("This request is denied here (rule {rule}).\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }
-    if !actions.allows_host(context.target().host) {
+    if matches!(context.server_choice(), ServerChoice::Refused) {
         let text = format!("Requests for this host are not passed on (rule {rule}).\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }
@@ -62,7 +63,7 @@ pub(crate) fn answer(
             text,
         ));
     }
-    if !actions.rewrites.is_empty() && has_dot_segments(context.target().path) {
+    if actions.makes_paths() && has_dot_segments(context.target().path) {
         let (status, outcome) = (StatusCode::BAD_REQUEST, Outcome::Invalid(Invalid::Target));
         let text = format!("A path with dot segments is not passed on (rule {rule}).\n");
         return Ok(error_response::plain(transaction, status, outcome, text));

@@ -323,13 +323,19 @@ impl Access {
         Ok(())
     }
 
-    /// Decides on the address of a server to which an origin redirects. Unlike [`Access::at`] it
-    /// closes private addresses in every kind of proxy and for every client.
-    pub fn at_redirect(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
+    /// Decides on the address of a server that a request, or a redirect of the origin, names.
+    /// Unlike [`Access::at`] it closes private addresses in every kind of proxy and for every
+    /// client.
+    pub fn at_named(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
         self.at(query, address)?;
         let matched = self.rules.find(query, address.ip());
         if self.is_private(address.ip(), matched.as_ref()) {
-            let text = format!("Larder refused a redirect to {}: it is private.\n", query.host);
+            let text = format!(
+                "Larder refused this request: the server that {} leads to has a private address. \
+                 To allow it, name the server in `allowed-hosts`, or its network in the \
+                 `destinations` of an access rule.\n",
+                query.host
+            );
             return Err(Denial { reason: Denied::PrivateAddress, text });
         }
         Ok(())

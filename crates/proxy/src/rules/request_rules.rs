@@ -26,12 +26,14 @@ use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
 
 pub(crate) use response_rule::DECISION;
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
+pub(crate) use server_template::NamedServer;
 
-pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, TryRoot};
+pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, TriedName, TryRoot};
 pub use condition::{Condition, HeaderTest, ListenerTest, NamedTest, PathTest, RuleFacts, Share};
 pub use location_rewrite::LocationRewrite;
 pub use response_rule::{ResponseRule, ResponseRules, ResponseTests};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer, Settled};
+pub use server_template::ServerTemplate;
 pub(crate) use substitution::Replacing;
 pub use substitution::{Substitute, Substitution};
 pub use timeouts::Timeouts;
@@ -42,6 +44,7 @@ mod location_rewrite;
 mod response_rule;
 mod rule;
 mod rule_index;
+mod server_template;
 mod substitution;
 mod timeouts;
 

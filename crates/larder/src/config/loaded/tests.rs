@@ -299,6 +299,12 @@ fn contradictions() {
         problems("cache = 'none'\n[fleet]\nlisten = '127.0.0.1:1'\ncapacity = '1G'"),
         "larder.toml:4: fleet.capacity: expected 0: without a cache a node owns nothing"
     );
+    let collector = "otlp-endpoint = 'http://127.0.0.1:4318/v1/traces'";
+    let expected = match cfg!(feature = "otlp") {
+        true => "without traces there are no spans: set tracing to \"continue\" or \"start\"",
+        false => "this program was built without OTLP: build it with --features otlp",
+    };
+    assert_eq!(problems(collector), format!("larder.toml:1: otlp-endpoint: {expected}"));
     assert_eq!(
         problems("admin-token = 'a'\nadmin-token-file = 'b'"),
         "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"
@@ -495,9 +501,26 @@ fn actions_of_rules_are_checked() {
         ("set-query = 'a={nothing}'", "set-query: "),
         ("set-host = '{status}'", "set-host: "),
         ("upstream = ['{host}']", "upstream: expected allowed-hosts beside"),
+        ("upstream = ['http://{host}']", "upstream: expected allowed-hosts beside"),
+        (
+            "upstream = ['http://{header.a}']\nallowed-hosts = ['a']",
+            "upstream: {header.a} does not name a server",
+        ),
+        (
+            "upstream = ['http://{host}', 'http://b']\nallowed-hosts = ['a']",
+            "upstream: expected no other server beside \"http://{host}\"",
+        ),
+        (
+            "upstream = ['http://{class.a}']\nallowed-hosts = ['a']",
+            "request-set: there is no class \"a\"",
+        ),
         ("upstream = ['nothing']", "upstream: there is no site"),
         ("upstream = ['ftp://a']", "upstream: expected an origin server"),
         ("allowed-hosts = ['a']", "allowed-hosts: expected upstream or follow-redirects"),
+        ("try-files = ['/a']", "try-files: expected try-root beside it"),
+        ("try-root = '/'\ntry-files = ['=404']", "try-files: a status has no effect here"),
+        ("try-root = '/'\ntry-files = ['$uri']", "try-files: expected a path that begins"),
+        ("try-root = '/'\ntry-files = ['/{path']", "try-files: "),
         ("credentials = 'secret'", "credentials: "),
         ("credentials = '@/no/file'", "credentials: /no/file: "),
         ("client-set = ['X-A: {nothing}']", "client-set: "),

@@ -114,6 +114,11 @@ pub const SETTINGS: &[Setting] = fields! {
     /// removes invalid ones. "start" also begins a sampled trace where there is none.
     "tracing", TRACING, ["off"], live -> tracing;
 
+    /// URL of an OpenTelemetry collector that gets a span of each request in a sampled trace, such
+    /// as http://127.0.0.1:4318/v1/traces (OTLP over HTTP, Protocol Buffers). Needs `tracing`, and
+    /// a program that was built with `--features otlp`.
+    "otlp-endpoint", Kind::Text("a URL"), ["none"], word("none") -> otlp_endpoint;
+
     /// Least severe messages written to standard error.
     "log-level", LOG_LEVEL, ["info"], live -> log_level;
 

@@ -379,13 +379,15 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
         example(r#""app.internal""#) -> actions.set_host;
 
     /// Origin server in place of the site's: the name of a site, servers as in a site's `upstream`
-    /// with the settings of `[upstream]`, or "{host}", the server that the request names, within
-    /// `allowed-hosts`.
+    /// with the settings of `[upstream]`, or within `allowed-hosts` the server that the request
+    /// names: "{host}", or a URL such as "https://{capture.1}" with {host}, {capture.N},
+    /// {query.NAME} or {class.NAME}.
     "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
         example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
 
-    /// Hosts of the URL for which `upstream` is asked; others get 403. Hosts to which
-    /// `follow-redirects` may lead, besides the site's own.
+    /// Hosts of the URL, or of the server that it names, for which `upstream` is asked; others get
+    /// 403. Hosts to which `follow-redirects` may lead, besides the site's own. Servers that match
+    /// only a .domain must not have private addresses.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
 
@@ -418,6 +420,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Answers with 404 what the directory of `try-root` has no file for, instead of asking the
     /// origin server.
     "try-root-only", Kind::Bool, ["false"], live -> actions.try_root_only;
+
+    /// Paths tried in the directory of `try-root`, in order, with variables of the client's path
+    /// before its changes; one that ends in / is a directory with an index file. None: the changed
+    /// path, as a file.
+    "try-files", Kind::List(&Kind::Text("a path with variables")), [], live -> actions.try_files;
 
     /// Credentials for the origin server in place of the client's Authorization: a file after an @
     /// with user:password or a bearer token, which is read at start and reload. The response is

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::convert::nginx::named_backend::NamedBackend;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, list, text};
@@ -16,6 +17,8 @@ pub struct Servers {
     pub options: BTreeMap<&'static str, String>,
     /// `$proxy_host`.
     pub name: String,
+    /// The server that requests name, in place of `all`.
+    pub named: Option<NamedBackend>,
     /// The path in `proxy_pass`, which replaces that of the location.
     pub path: Option<String>,
     /// The path with nginx's variables, which is sent whatever the path of the location.
@@ -55,11 +58,15 @@ pub fn servers(
     }
     let host_end = target.find("://").map(|at| at + 3);
     let host_end = host_end.and_then(|at| Some(at + target[at..].find('/')?));
-    let whole_path = host_end.filter(|at| !target[..*at].contains('$') && target.contains('$'));
+    let whole_path = host_end.filter(|_| target.contains('$'));
     let whole_path = whole_path.map(|at| target.split_off(at));
     if target.contains('$') {
-        out.lose(&pass.at, "proxy_pass", "a target with variables has no equivalent");
-        return None;
+        let named = NamedBackend::new(&target, pass, scope, upstreams, out)?;
+        let mut found = Servers { named: Some(named), whole_path, ..Servers::default() };
+        if target.starts_with("https") {
+            tls(pass, scope, &mut found, out);
+        }
+        return Some(found);
     }
     let (scheme, rest) = match (target.strip_prefix("http://"), target.strip_prefix("https://")) {
         (Some(rest), _) => ("http", rest),
@@ -91,13 +98,7 @@ pub fn servers(
         out.lose(&pass.at, "proxy_pass", "a query in the target has no equivalent");
         return None;
     }
-    let mut known = Vec::new();
-    found.all.retain(|server| {
-        let address = server.split(' ').next().unwrap_or_default().to_owned();
-        let is_new = !known.contains(&address);
-        known.push(address);
-        is_new
-    });
+    remove_repeated(&mut found.all);
     if found.all.is_empty() {
         out.lose(&pass.at, "proxy_pass", "no server is left");
         return None;
@@ -107,6 +108,17 @@ pub fn servers(
     }
     attempts(scope, &mut found, out);
     Some(found)
+}
+
+/// Removes servers whose address occurs before.
+fn remove_repeated(servers: &mut Vec<String>) {
+    let mut known = Vec::new();
+    servers.retain(|server| {
+        let address = server.split(' ').next().unwrap_or_default().to_owned();
+        let is_new = !known.contains(&address);
+        known.push(address);
+        is_new
+    });
 }
 
 /// Reads an `upstream` block.
@@ -273,8 +285,17 @@ impl Directory {
     }
 }
 
-/// Returns the directory of a location; `None`, with a loss, where it has no equivalent.
+/// Returns the directory of a location, with its `try_files` and pages; `None`, with a loss, where
+/// it has no equivalent.
 pub fn directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
+    let mut found = bare_directory(scope, out)?;
+    tries(scope, &mut found, out);
+    pages(scope, &mut found, out);
+    Some(found)
+}
+
+/// Returns the directory of a location; `None`, with a loss, where it has no equivalent.
+pub fn bare_directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
     let (place, strips) = match (scope.own("alias"), scope.get("root")) {
         (Some(alias), _) => (alias, true),
         (None, Some(root)) => (root, false),
@@ -299,7 +320,8 @@ pub fn directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
         let (good, odd): (Vec<&String>, Vec<&String>) =
             index.args.iter().partition(|name| !name.contains(['$', '/']) && !is_program(name));
         if !odd.is_empty() {
-            out.lose(&index.at, "index", "only names of files are tried");
+            let reason = "only names of files are tried: a directory with a program is one without";
+            out.lose(&index.at, "index", reason);
         }
         if !good.is_empty() {
             found.options.insert("index", list(&good));
@@ -311,8 +333,6 @@ pub fn directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> {
     if scope.is_on("gzip_static") {
         found.options.insert("precompressed", list(&["gzip"]));
     }
-    tries(scope, &mut found, out);
-    pages(scope, &mut found, out);
     Some(found)
 }
 
@@ -322,7 +342,8 @@ pub fn is_program(name: &str) -> bool {
 }
 
 fn tries(scope: &Scope<'_>, found: &mut Directory, out: &mut Output) {
-    let Some(tries) = scope.get("try_files") else { return };
+    // Locations do not inherit it.
+    let Some(tries) = scope.own("try_files") else { return };
     let mut names = Vec::new();
     for name in &tries.args {
         let is_known = !name.replacen("$uri", "", 1).contains('$')

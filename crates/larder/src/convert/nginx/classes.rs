@@ -21,12 +21,18 @@ pub struct ClassDraft {
     default: String,
     /// The value of each entry, and the default.
     given: Vec<String>,
+    /// Value with variables in place of an empty one.
+    otherwise: Option<String>,
 }
 
 /// The variables that have become classes.
 #[derive(Debug, Default)]
 pub struct ClassDrafts {
     all: BTreeMap<String, Rc<ClassDraft>>,
+    /// Classes whose empty value stands for a text with variables.
+    partial: BTreeMap<String, Rc<ClassDraft>>,
+    /// Variables that are one text with variables for all requests.
+    texts: BTreeMap<String, String>,
     /// In the order of the file.
     order: Vec<String>,
     /// The proxy's own tables, which check each draft.
@@ -36,11 +42,15 @@ pub struct ClassDrafts {
 impl ClassDrafts {
     /// Adds the class of a directive, if it can be one. The error is a sentence.
     pub fn add(&mut self, directive: &Directive) -> Result<(), String> {
-        let draft = match directive.name.as_str() {
+        let mut draft = match directive.name.as_str() {
             "map" => self.of_map(directive)?,
             "geo" => of_geo(directive)?,
             _ => self.of_shares(directive)?,
         };
+        if let Some(text) = draft.otherwise.take_if(|_| draft.values.is_empty()) {
+            self.texts.insert(draft.name, text);
+            return Ok(());
+        }
         if draft.of.is_empty() {
             return Err("its value is the same for all requests".to_owned());
         }
@@ -51,7 +61,8 @@ impl ClassDrafts {
         let added = self.made.add(&draft.name, &draft.of, entries, &draft.default);
         added.map_err(|(_, why)| why)?;
         self.order.push(draft.name.clone());
-        self.all.insert(draft.name.clone(), Rc::new(draft));
+        let made = if draft.otherwise.is_some() { &mut self.partial } else { &mut self.all };
+        made.insert(draft.name.clone(), Rc::new(draft));
         Ok(())
     }
 
@@ -60,11 +71,23 @@ impl ClassDrafts {
         self.all.get(variable)
     }
 
+    /// Returns the class of a variable whose empty value stands for [`ClassDraft::otherwise`].
+    pub fn partial(&self, variable: &str) -> Option<&Rc<ClassDraft>> {
+        self.partial.get(variable)
+    }
+
+    /// Returns what stands for a variable in texts.
+    pub fn text(&self, variable: &str) -> Option<String> {
+        let text = || self.texts.get(variable).cloned();
+        self.get(variable).map(|draft| draft.variable()).or_else(text)
+    }
+
     /// Pushes the classes that the tables so far use, with those that these need.
     pub fn write(&self, out: &mut Output) {
         let mut used: Vec<&Rc<ClassDraft>> = Vec::new();
         for name in self.order.iter().rev() {
-            let Some(draft) = self.all.get(name) else { continue };
+            let draft = self.all.get(name).or_else(|| self.partial.get(name));
+            let Some(draft) = draft else { continue };
             let variable = format!("{{class.{name}}}");
             let is_part = used.iter().any(|other| other.of.contains(&variable));
             if is_part || out.mentions(&[&variable, &format!("\"{name}="), &format!("\"{name}\"")])
@@ -76,10 +99,7 @@ impl ClassDrafts {
     }
 
     fn of_text(&self, of: &str) -> Result<String, String> {
-        let made = template_with(of, "", &|name| match name.strip_prefix("arg_") {
-            Some(parameter) => Some(format!("{{query.{parameter}}}")),
-            None => self.get(name).map(|draft| draft.variable()),
-        });
+        let made = template_with(of, "", &|name| self.text(name));
         made.ok_or_else(|| format!("{of} has a variable without an equivalent"))
     }
 
@@ -92,6 +112,14 @@ impl ClassDrafts {
             let (key, value) = (entry.name.as_str(), entry.arg(0));
             match key {
                 "hostnames" | "volatile" if entry.args.is_empty() => continue,
+                "default" if value.contains('$') => {
+                    let text = self.of_text(value)?;
+                    if text.contains("{capture.") {
+                        return Err("groups of an expression have no equivalent".to_owned());
+                    }
+                    draft.otherwise = Some(text);
+                    continue;
+                }
                 "default" => {
                     draft.default = draft.value(value)?;
                     continue;
@@ -110,6 +138,9 @@ impl ClassDrafts {
             } else {
                 plain.push(entry_of(key.strip_prefix('\\').unwrap_or(key), &value));
             }
+        }
+        if draft.otherwise.is_some() && draft.given.iter().any(String::is_empty) {
+            return Err("an empty value and one with variables have no equivalent".to_owned());
         }
         // Of names with a star at the beginning the longest comes first, then those at the end.
         wild.sort_by_key(|(key, _)| (key.ends_with('*'), std::cmp::Reverse(key.len())));
@@ -200,6 +231,21 @@ impl ClassDraft {
         self.given.sort();
         self.given.dedup();
         self
+    }
+
+    /// Returns the name of the class.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the text with variables for which the empty value stands.
+    pub fn otherwise(&self) -> Option<&String> {
+        self.otherwise.as_ref()
+    }
+
+    /// Returns the values that the class can have.
+    pub fn possible_values(&self) -> &[String] {
+        &self.given
     }
 
     /// Returns the variable of the class in texts.

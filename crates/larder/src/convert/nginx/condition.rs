@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::convert::glob_of_regex::{globs, words};
 use crate::convert::nginx::classes::ClassDraft;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::output::HOSTNAME;
 use crate::convert::rule_draft::Tests;
 use crate::convert::url_test;
 use crate::convert::vcl::condition::{both, negated};
@@ -163,6 +164,7 @@ pub fn compare(
     if !matches!(operator, "=" | "!=" | "~" | "~*" | "!~" | "!~*") {
         return Err(format!("the operator {operator} has no equivalent"));
     }
+    let value = if value == "$hostname" { HOSTNAME } else { value };
     if !is_regex && value.contains('$') {
         return Err("a comparison of two variables has no equivalent".to_owned());
     }

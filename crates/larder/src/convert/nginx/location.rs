@@ -76,6 +76,11 @@ pub fn request_fields(
         let (key, value) = (field.arg(0), field.arg(1));
         let lower = key.to_ascii_lowercase();
         match (lower.as_str(), value) {
+            // A server that the request names gets its own name.
+            ("host", "$proxy_host") if servers.named.is_some() => {}
+            ("host", "$host" | "$http_host") if servers.named.is_some() => {
+                rule.set("set-host", text("{host}"));
+            }
             ("host", "$host" | "$http_host" | "$server_name" | "$host:$server_port") => {}
             ("host", "$proxy_host") => rule.set("set-host", text(&servers.name)),
             ("host", value) => match scope.template(value, name) {
@@ -87,6 +92,8 @@ pub fn request_fields(
             ("x-forwarded-proto", "$scheme") | ("x-forwarded-host", "$host" | "$http_host") => {}
             ("connection", "" | "upgrade" | "Upgrade" | "close" | "$connection_upgrade")
             | ("upgrade", "$http_upgrade") => {}
+            // Objects in parts are fetched by ranges.
+            ("range", "$slice_range") => {}
             // The proxy frames bodies and connections itself.
             ("content-length" | "transfer-encoding" | "te" | "keep-alive", _)
             | ("proxy-connection" | "trailer" | "expect", _) => {}
@@ -100,7 +107,8 @@ pub fn request_fields(
             },
         }
     }
-    if !scope.all(&["proxy_set_header"]).iter().any(|f| f.arg(0).eq_ignore_ascii_case("host")) {
+    let sets_host = |field: &&Directive| field.arg(0).eq_ignore_ascii_case("host");
+    if servers.named.is_none() && !scope.all(&["proxy_set_header"]).iter().any(sets_host) {
         rule.set("set-host", text(&servers.name));
     }
 }
@@ -141,6 +149,13 @@ pub fn response_fields(
             None => out.lose(&expires.at, "expires", "only a duration has an equivalent"),
         }
     }
+}
+
+/// Returns the arguments of what adds fields to responses.
+pub fn added_fields<'a>(scope: &Scope<'a>) -> Vec<&'a [String]> {
+    let expires = scope.get("expires").filter(|one| one.arg(0) != "off");
+    let all = scope.added(&["add_header", "more_set_headers"]).into_iter().chain(expires);
+    all.map(|one| one.args.as_slice()).collect()
 }
 
 /// Returns the `Cache-Control` of a value of `expires`: `Some(None)` for none, `None` if the value
@@ -218,7 +233,8 @@ fn add(key: &str, value: &str, is_always: bool, source: Source, rule: &mut RuleD
             rule.add("answer-set", entry);
         }
         Source::If => rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &entry),
-        Source::Stored if is_judged(key) => {
+        // nginx writes variables for each client.
+        Source::Stored if is_judged(key) || value.contains('{') => {
             rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &entry);
         }
         Source::Stored => {
@@ -327,7 +343,7 @@ fn stale_case(word: &str) -> Option<&str> {
 
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let Some(key) = scope.get("proxy_cache_key") else { return };
-    const PLAIN: [&str; 13] = [
+    const PLAIN: [&str; 14] = [
         "request_uri",
         "request_method",
         "scheme",
@@ -341,6 +357,8 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         "query_string",
         "uri",
         "server_port",
+        // Ranges are stored in parts.
+        "slice_range",
     ];
     let joined = key.args.join("").replace("${", "$").replace('}', "");
     let names: Vec<&str> = joined
@@ -351,16 +369,19 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             &part[..end.unwrap_or(part.len())]
         })
         .collect();
+    // A group is a part of the path, unless an `if` has expressions of its own.
+    let has_if = scope.block().iter().any(|one| one.name == "if");
+    let is_plain = |name: &&str| PLAIN.contains(name) || (!has_if && name.parse::<u8>().is_ok());
     let has_query = ["request_uri", "args", "query_string"].iter().any(|name| names.contains(name));
     let mut parameters: Vec<&str> = Vec::new();
-    for name in names.into_iter().filter(|name| !PLAIN.contains(name)) {
+    for name in names.into_iter().filter(|name| !is_plain(name)) {
         if let Some(field) = name.strip_prefix("http_") {
             rule.add("key-headers", field.replace('_', "-"));
         } else if let Some(parameter) = name.strip_prefix("arg_") {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
-        } else if scope.has_class(name) {
+        } else if scope.has_key_class(name) {
             rule.add("key-classes", name);
         } else {
             rule.set("bypass", "true");

@@ -189,9 +189,15 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
         Ok(status) => (status, one.args.get(1)),
         Err(_) => (302, one.args.first()),
     };
-    let mut rule = place.rule("return");
     let what = format!("return {status}");
     let value = rest.map(|rest| place.scope.template(rest, place.server_name));
+    if let (301 | 302 | 303 | 307 | 308, Some(None)) = (status, &value)
+        && let Some(url) = rest.and_then(|rest| rest.strip_suffix("$is_args$args"))
+        && let Some(url) = place.scope.template(url, place.server_name)
+    {
+        return with_query(status, &url, place, out);
+    }
+    let mut rule = place.rule("return");
     match (status, value) {
         (_, Some(None)) => {
             out.lose(&one.at, &what, "a variable has no equivalent: answered with 500");
@@ -220,6 +226,18 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     }
     response_fields(place.scope, Source::Rule(status), place.server_name, &mut rule, out);
     rule.push(out);
+}
+
+/// Pushes the rules of a redirect that keeps the query, if there is one.
+fn with_query(status: u16, url: &str, place: &Place<'_, '_>, out: &mut Output) {
+    for (key, query) in queries(String::new(), true, true) {
+        let mut rule = place.rule("return");
+        let mark = if query.is_empty() { "" } else { "?" };
+        key.into_iter().for_each(|key| rule.when.add(key, ["*".to_owned()]));
+        rule.set("redirect", text(&format!("{status} {url}{mark}{query}")));
+        response_fields(place.scope, Source::Rule(status), place.server_name, &mut rule, out);
+        rule.push(out);
+    }
 }
 
 fn reason(status: u16) -> String {

@@ -83,6 +83,10 @@ fn plain_prefixes(rewrite: &str) -> Option<Vec<String>> {
 /// Adds the pages of `error_page`: files below the `root` of their own location, or of this one.
 pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     for page in scope.all(&["error_page"]) {
+        if follows(scope, page) {
+            follow(scope, page, rule, out);
+            continue;
+        }
         let Some((target, rest)) = page.args.split_last() else { continue };
         let (sent, statuses): (Vec<&String>, Vec<&String>) =
             rest.iter().partition(|one| one.starts_with('='));
@@ -100,6 +104,60 @@ pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     if rule.has("error-page") && !scope.is_on("proxy_intercept_errors") {
         rule.set("error-page-for", text("proxy"));
     }
+}
+
+/// Returns whether an `error_page` leads redirects of the origin to a named location that asks for
+/// the URL in `Location`.
+pub fn follows(scope: &Scope<'_>, page: &Directive) -> bool {
+    let Some((target, statuses)) = page.args.split_last().filter(|_| page.name == "error_page")
+    else {
+        return false;
+    };
+    let is_redirect = |one: &String| one == "=" || REDIRECTS.contains(&one.as_str());
+    let named = scope.locations().find(|one| one.args == [target.clone()]);
+    let asks = |block: &[Directive]| {
+        let pass = block.iter().find(|one| one.name == "proxy_pass");
+        pass.is_some_and(|pass| is_location(pass.arg(0), block))
+    };
+    target.starts_with('@')
+        && statuses.iter().any(|one| one == "=")
+        && statuses.iter().all(is_redirect)
+        && named.is_some_and(|named| asks(named.inner()))
+}
+
+/// Returns whether a value is that of `Location`, perhaps completed to a URL.
+fn is_location(value: &str, block: &[Directive]) -> bool {
+    const LOCATION: &str = "upstream_http_location";
+    let has_location =
+        |value: &str| value.replace(['{', '}'], "").contains(&format!("${LOCATION}"));
+    let sets = sets(block, value);
+    let is_set = !sets.is_empty() && sets.into_iter().all(has_location);
+    value.starts_with('$') && !value.contains('/') && (value.contains(LOCATION) || is_set)
+}
+
+/// Returns the values that `set` gives a variable in a block and the blocks in it.
+fn sets<'a>(block: &'a [Directive], variable: &str) -> Vec<&'a str> {
+    let of = |one: &'a Directive| {
+        let is_set = one.name == "set" && one.arg(0) == variable;
+        let own = is_set.then(|| one.arg(1));
+        own.into_iter().chain(sets(one.inner(), variable)).collect::<Vec<_>>()
+    };
+    block.iter().flat_map(of).collect()
+}
+
+/// Statuses of redirects.
+const REDIRECTS: [&str; 5] = ["301", "302", "303", "307", "308"];
+
+/// Adds `follow-redirects`.
+fn follow(scope: &Scope<'_>, page: &Directive, rule: &mut RuleDraft, out: &mut Output) {
+    if !scope.is_on("proxy_intercept_errors") {
+        return;
+    }
+    let most = if scope.is_on("recursive_error_pages") { "10" } else { "1" };
+    rule.set("follow-redirects", most);
+    let reason = "redirects to hosts other than the site's own are followed once allowed-hosts \
+                  lists them, and GET and HEAD alone";
+    out.lose(&page.at, "error_page", reason);
 }
 
 /// Returns the file of a page.

@@ -1,6 +1,6 @@
 //! Directives in effect: those of a block or, where it has none of a name, of the blocks around.
 
-use crate::convert::nginx::classes::ClassDrafts;
+use crate::convert::nginx::classes::{ClassDraft, ClassDrafts};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values;
 
@@ -28,14 +28,39 @@ impl<'a> Scope<'a> {
         Scope { classes: Some(classes), ..self }
     }
 
-    /// Returns whether a variable has become a class.
-    pub fn has_class(&self, variable: &str) -> bool {
-        self.classes.is_some_and(|classes| classes.get(variable).is_some())
+    /// Returns whether the key has the value of a variable if it has the class of that name.
+    pub fn has_key_class(&self, variable: &str) -> bool {
+        let is_in_key = |text: &String| ["{host}", "{path}", "{uri}"].contains(&text.as_str());
+        let is_partial = || self.partial(variable)?.otherwise().map(is_in_key);
+        let is_class = self.classes.is_some_and(|classes| classes.get(variable).is_some());
+        is_class || is_partial() == Some(true)
+    }
+
+    /// Returns the class of a variable whose empty value stands for a text with variables.
+    pub fn partial(&self, variable: &str) -> Option<&'a ClassDraft> {
+        Some(self.classes?.partial(variable)?)
+    }
+
+    /// Returns the values that a variable which has become a class can have.
+    pub fn class_values(&self, variable: &str) -> Option<&'a [String]> {
+        let classes = self.classes?;
+        Some(classes.get(variable).or_else(|| classes.partial(variable))?.possible_values())
     }
 
     /// Returns a text with the variables of requests; `None` if one has no equivalent.
     pub fn template(&self, text: &str, server_name: &str) -> Option<String> {
-        let class = |name: &str| Some(self.classes?.get(name)?.variable());
+        self.template_with(text, server_name, &|_| None)
+    }
+
+    /// Returns a text with the variables of requests, first those that `own` knows; `None` if one
+    /// has no equivalent.
+    pub fn template_with(
+        &self,
+        text: &str,
+        server_name: &str,
+        own: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<String> {
+        let class = |name: &str| own(name).or_else(|| self.classes?.text(name));
         values::template_with(text, server_name, &class)
     }
 

@@ -7,12 +7,14 @@ use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
+use crate::convert::nginx::named_backend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::syntax::{Directive, walk};
+use crate::convert::nginx::tries::{self, Behind};
 use crate::convert::nginx::values::template;
-use crate::convert::nginx::{Http, account, walk};
+use crate::convert::nginx::{Http, account};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -48,6 +50,29 @@ enum Backend {
     Files(Directory),
     /// Nothing, or rules alone.
     None,
+}
+
+impl Backend {
+    /// Returns whether a site can have it.
+    fn is_of_site(&self) -> bool {
+        match self {
+            Backend::Servers(servers) => servers.named.is_none(),
+            Backend::Files(_) => true,
+            Backend::None => false,
+        }
+    }
+}
+
+/// Returns whether requests name the servers of a location.
+fn names_servers(block: &[Directive]) -> bool {
+    let mut is_named = false;
+    walk(block, &mut |one| {
+        let server = one.arg(0).split_once("://").map_or("", |(_, rest)| rest);
+        let server = server.split('/').next().unwrap_or_default();
+        let server = server.trim_end_matches("$request_uri");
+        is_named |= one.name == "proxy_pass" && server.contains('$');
+    });
+    is_named
 }
 
 impl<'a> Server<'a> {
@@ -107,6 +132,10 @@ impl<'a> Server<'a> {
         self.names.iter().chain(&self.below)
     }
 
+    fn host_list(&self) -> Vec<String> {
+        self.hosts().cloned().collect()
+    }
+
     fn shares_scheme(&self, other: &Server<'_>) -> bool {
         (self.http && other.http) || (self.https && other.https)
     }
@@ -160,7 +189,9 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     }
     if out.get("reverse").is_none() && out.get("static").is_none() && sites.backends.is_empty() {
         let at = &servers[0].directive.at;
-        out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        if !servers.iter().any(|server| names_servers(server.block())) {
+            out.lose(at, "server", "no origin server: reverse names one that does not exist");
+        }
         out.set("reverse", text("http://127.0.0.1:9"));
     }
     for server in servers {
@@ -168,24 +199,36 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     }
 }
 
-/// Returns where the responses for `/` come from.
+/// Returns where the responses for `/` come from. Where a directory and an application share paths
+/// that sites cannot tell apart, it is the application, and rules have the directory.
 fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     let scope = http.scope.inner(server.block());
     if server.block().iter().any(|one| one.name == "return") {
         return Backend::None;
     }
     let (locations, _) = matching::ordered(server.block());
-    let root = locations.iter().find(|one| one.kind != Kind::Regex && one.path == "/");
-    let found = root.map(|root| {
-        let scope = scope_of(root, &scope);
-        of_location(behind_files(&scope).as_ref().unwrap_or(&scope), http, out)
-    });
-    let found = found.filter(|found| *found != Backend::None);
+    let passed: Vec<(&Location<'_>, Scope<'_>)> =
+        locations.iter().filter_map(|one| Some((one, passed(one, &scope)?))).collect();
+    let is_root = |one: &Location<'_>| one.kind != Kind::Regex && one.path == "/";
+    let root = locations.iter().find(|one| is_root(one));
+    let is_site = |(one, _): &(&Location<'_>, Scope<'_>)| {
+        let is_own = one.directive.inner().iter().any(|own| own.name == "proxy_pass");
+        one.is_whole_path(&locations) && !server.names.is_empty() && is_own
+    };
+    let of_root = passed.iter().find(|(one, _)| is_root(one));
+    let found = match (of_root, root) {
+        (Some((_, root)), _) => Some(of_location(root, http, out)),
+        (None, Some(root)) if passed.iter().all(is_site) => {
+            Some(of_location(&scope_of(root, &scope), http, &mut Output::default()))
+        }
+        _ => None,
+    };
+    let found = found.filter(Backend::is_of_site);
     let any = || {
-        let scopes = locations.iter().map(|one| scope_of(one, &scope));
-        let mut scopes: Vec<Scope<'_>> =
-            scopes.filter(|inner| inner.own("proxy_pass").is_some()).collect();
-        Some(of_location(&scopes.pop()?, http, out))
+        let all: Vec<Backend> =
+            passed.iter().map(|(_, scope)| of_location(scope, http, out)).collect();
+        let is_any = !all.is_empty();
+        is_any.then(|| all.into_iter().rfind(Backend::is_of_site).unwrap_or(Backend::None))
     };
     found.or_else(any).unwrap_or_else(|| match scope.get("root") {
         Some(_) => {
@@ -193,6 +236,15 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         }
         None => Backend::None,
     })
+}
+
+/// Returns the scope with the `proxy_pass` of a location, or of the one behind its files.
+fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
+    let scope = scope_of(one, server);
+    match scope.own("proxy_pass") {
+        Some(_) => Some(scope),
+        None => tries::behind(&scope, server).map(|behind| behind.scope),
+    }
 }
 
 /// Returns what is in effect in a location of a server.
@@ -212,29 +264,13 @@ fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend 
     backend::directory(scope, out).map_or(Backend::None, Backend::Files)
 }
 
-/// Returns the scope of the named location that gets what the directory of a location has no file
-/// for; `None` if there is none that can be translated.
-fn behind_files<'a>(scope: &Scope<'a>) -> Option<Scope<'a>> {
-    let (name, tried) = scope.own("try_files")?.args.split_last()?;
-    let (first, rest) = tried.split_first()?;
-    let is_known = first == "$uri" && rest.iter().all(|name| name == "$uri/");
-    let root = scope.get("root").filter(|root| !root.arg(0).contains('$'));
-    if !is_known || !name.starts_with('@') || scope.own("alias").is_some() || root.is_none() {
-        return None;
+/// Returns the backend of a location whose files are beside an application: a rule has their names
+/// and pages.
+fn of_location_beside(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
+    if scope.own("proxy_pass").is_some() || scope.own("return").is_some() {
+        return of_location(scope, http, out);
     }
-    let all = scope.all(&["location"]);
-    let named = all.into_iter().find(|one| one.arg(0) == name.as_str())?;
-    let inner = scope.inner(named.inner());
-    inner.own("proxy_pass").is_some().then_some(inner)
-}
-
-/// Reports the losses of a location with `try_files` and of the named location `behind` it.
-fn account_tries(scope: &Scope<'_>, behind: &Scope<'_>, out: &mut Output) {
-    account(behind.block(), out);
-    if let Some(tries) = scope.own("try_files").filter(|tries| tries.args.len() > 2) {
-        let reason = "the application gets requests for directories";
-        out.lose(&tries.at, "try_files $uri/", reason);
-    }
+    backend::bare_directory(scope, out).map_or(Backend::None, Backend::Files)
 }
 
 /// Writes the site of a server.
@@ -389,11 +425,14 @@ fn rules(
         return;
     }
     let (locations, lost) = matching::ordered(server.block());
-    let reached: Vec<&String> = (locations.iter())
-        .map(|one| scope.inner(one.directive.inner()))
-        .filter(|inner| behind_files(inner).is_some())
+    let mut reached: Vec<&String> = (locations.iter())
+        .map(|one| scope_of(one, &scope))
+        .filter(|inner| tries::behind(inner, &scope).is_some())
         .filter_map(|inner| inner.own("try_files")?.args.last())
         .collect();
+    walk(server.block(), &mut |one| {
+        reached.extend(one.args.last().filter(|_| responses::follows(&scope, one)));
+    });
     for (one, why) in lost.into_iter().filter(|(one, _)| !reached.contains(&&one.args[0])) {
         out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);
     }
@@ -409,7 +448,10 @@ fn rules(
         inner.write(one, &scope, &variables, out);
     }
     if !locations.iter().any(|one| one.kind == Kind::Prefix && one.path == "/") {
-        rest(&scope, &when, name, site, http, &variables, out);
+        let first = server.names.first().and_then(|name| sites.names.get(name));
+        let site_name = first.map_or("default", String::as_str);
+        let inner = LocationOf { server, http, site, site_name, server_when: &when, name };
+        inner.rest(&Place { is_server: false, ..place }, out);
     }
 }
 
@@ -460,36 +502,6 @@ fn closed(
     }
 }
 
-/// Writes the rule for requests that no location matches.
-fn rest(
-    scope: &Scope<'_>,
-    when: &Tests,
-    name: &str,
-    site: &Backend,
-    http: &Http<'_>,
-    variables: &Variables,
-    out: &mut Output,
-) {
-    let place =
-        Place { when, any: &[], name, server_name: name, scope, variables, is_server: false };
-    limits::write(&place, &http.zones, out);
-    if replies::access(&place, out) {
-        return;
-    }
-    let mut rule = RuleDraft::new(&format!("{name} rest"), when);
-    match site {
-        Backend::Files(_) => {
-            location::response_fields(scope, Source::Files, name, &mut rule, out);
-            common(scope, http, &mut rule);
-        }
-        // nginx looks for a file below its own root.
-        _ => rule.set("respond", text("404 Not Found")),
-    }
-    if !rule.is_empty() {
-        rule.push(out);
-    }
-}
-
 /// Adds the keys that any location may have.
 fn common(scope: &Scope<'_>, http: &Http<'_>, rule: &mut RuleDraft) {
     if http.compresses && !scope.is_on("gzip") && !scope.is_on("brotli") {
@@ -519,59 +531,106 @@ impl<'a> LocationOf<'a, '_> {
         variables: &Variables,
         out: &mut Output,
     ) {
-        let scope = scope_of(one, scope);
-        account(scope.block(), out);
-        let behind = behind_files(&scope);
-        let root = scope.arg("root").filter(|_| behind.is_some());
-        if let Some(behind) = &behind {
-            account_tries(&scope, behind, out);
-        }
-        let scope = behind.unwrap_or(scope);
+        let location = scope_of(one, scope);
+        account(location.block(), out);
         let when = match self.server_when.and(&one.when) {
             Some(when) => when,
             None => return out.lose(&one.directive.at, "location", "too many conditions"),
         };
         let name = format!("{} {}", self.name, one.directive.args.join(" "));
-        let mut variables = variables.clone();
-        replies::collect(scope.block(), &mut variables);
-        let place = Place {
-            when: &when,
-            any: &one.any,
-            name: &name,
-            server_name: self.name,
-            scope: &scope,
-            variables: &variables,
-            is_server: false,
-        };
-        if self.refused(one, &place, out) {
-            return;
+        let behind = tries::behind(&location, scope);
+        let passed = behind.as_ref().map(|behind| &behind.scope);
+        for scope in [Some(&location), passed].into_iter().flatten() {
+            let mut variables = variables.clone();
+            replies::collect(scope.block(), &mut variables);
+            let place = Place {
+                when: &when,
+                any: &one.any,
+                name: &name,
+                server_name: self.name,
+                scope,
+                variables: &variables,
+                is_server: false,
+            };
+            let is_behind = !std::ptr::eq(scope, &location);
+            if self.guarded(one, &place, is_behind, out) {
+                return;
+            }
+            if is_behind || passed.is_none() {
+                self.answered(one, &place, (behind.as_ref(), &location), out);
+            }
+        }
+    }
+
+    /// Writes the rules that come before the response of a location, or of the one behind its
+    /// files. Returns whether they answer all requests.
+    fn guarded(
+        &self,
+        one: &Location<'a>,
+        place: &Place<'_, '_>,
+        is_behind: bool,
+        out: &mut Output,
+    ) -> bool {
+        // Clients reach a location behind files by them alone.
+        if !is_behind && self.refused(one, place, out) {
+            return true;
+        }
+        if is_behind {
+            account(place.scope.block(), out);
         }
         // nginx rewrites and returns before it checks access.
-        if replies::write(&place, out) {
-            return;
+        if replies::write(place, out) {
+            return true;
         }
-        limits::write(&place, &self.http.zones, out);
-        if replies::access(&place, out) {
-            return;
+        // What the server states holds once.
+        let own = Scope::default().inner(place.scope.block());
+        let inner = Place { scope: if is_behind { &own } else { place.scope }, ..*place };
+        limits::write(&inner, &self.http.zones, out);
+        if replies::access(&inner, out) {
+            return true;
         }
-        for limit in scope.block().iter().filter(|inner| inner.name == "limit_except") {
-            replies::except(limit, &place, out);
+        for limit in place.scope.block().iter().filter(|inner| inner.name == "limit_except") {
+            replies::except(limit, place, out);
         }
-        if let Some(program) = APPLICATIONS.iter().find_map(|name| scope.own(name)) {
-            return replies::unserved(program, &place, out);
+        if let Some(program) = APPLICATIONS.iter().find_map(|name| place.scope.own(name)) {
+            replies::unserved(program, place, out);
+            return true;
         }
-        let backend = of_location(&scope, self.http, out);
-        let mut rule = RuleDraft::new(&name, &when);
+        false
+    }
+
+    /// Writes the rule of a location: that of the application behind its files, if there is one.
+    fn answered(
+        &self,
+        one: &Location<'a>,
+        place: &Place<'_, '_>,
+        (behind, location): (Option<&Behind<'a>>, &Scope<'a>),
+        out: &mut Output,
+    ) {
+        let scope = place.scope;
+        let mut rule = RuleDraft::new(place.name, place.when);
         rule.any.clone_from(&one.any);
-        common(&scope, self.http, &mut rule);
+        common(scope, self.http, &mut rule);
+        let backend = match self.site {
+            Backend::Files(_) => of_location(scope, self.http, out),
+            _ if self.is_site(one) => of_location(scope, self.http, out),
+            _ => of_location_beside(scope, self.http, out),
+        };
         match &backend {
             Backend::Servers(servers) => {
-                self.proxied(one, servers, &place, &mut rule, out);
-                self.try_root(root, &mut rule, out);
+                self.proxied(one, servers, place, &mut rule, out);
+                if let Some(behind) = behind
+                    && !rule.has("respond")
+                {
+                    self.try_root(location.arg("root").unwrap_or_default(), &mut rule, out);
+                    behind.add_files(location, &mut rule, out);
+                }
+                let named = servers.named.as_ref();
+                named_backend::otherwise((one, named), &self.server.host_list(), &mut rule, out);
             }
-            Backend::Files(files) => self.files(one, files, &place, &mut rule, out),
+            Backend::Files(files) => self.files(one, files, place, &mut rule, out),
             Backend::None => {
-                out.lose(&one.directive.at, &name, "nothing answers it: 404");
+                out.lose(&one.directive.at, place.name, "nothing answers it: 404");
                 rule.set("respond", text("404 Not Found"));
             }
         }
@@ -579,6 +638,41 @@ impl<'a> LocationOf<'a, '_> {
         if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
             rule.push(out);
         }
+    }
+
+    /// Writes the rule for requests that no location matches.
+    fn rest(&self, place: &Place<'a, '_>, out: &mut Output) {
+        limits::write(place, &self.http.zones, out);
+        if replies::access(place, out) {
+            return;
+        }
+        let (scope, name) = (place.scope, format!("{} rest", self.name));
+        let place = Place { name: &name, ..*place };
+        if scope.get("root").is_some() && !matches!(self.site, Backend::Files(_)) {
+            let behind = tries::behind(scope, scope);
+            let behind_scope = behind.as_ref().map_or(scope, |behind| &behind.scope);
+            let inner = Place { scope: behind_scope, ..place };
+            let one = Location::of_server(self.server.directive);
+            return self.answered(&one, &inner, (behind.as_ref(), scope), out);
+        }
+        let mut rule = RuleDraft::new(&name, place.when);
+        match self.site {
+            Backend::Files(_) => {
+                location::response_fields(scope, Source::Files, self.name, &mut rule, out);
+                common(scope, self.http, &mut rule);
+            }
+            // nginx looks for a file below its own root.
+            _ => rule.set("respond", text("404 Not Found")),
+        }
+        if !rule.is_empty() {
+            rule.push(out);
+        }
+    }
+
+    /// Returns whether a directory at the path of a location can be a site beside the server's.
+    fn is_site(&self, one: &Location<'_>) -> bool {
+        let (locations, _) = matching::ordered(self.server.block());
+        one.is_whole_path(&locations) && !self.server.names.is_empty()
     }
 
     /// Refuses the requests of a location that no client may reach, or that cannot be stated.
@@ -650,20 +744,31 @@ impl<'a> LocationOf<'a, '_> {
         location::response_fields(scope, source, self.name, rule, out);
     }
 
-    /// Sends the path of a `proxy_pass` with variables, without the query of the request.
+    /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
     fn whole_path(&self, one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
         let is_regex = one.kind == Kind::Regex && one.any.is_empty();
         let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
             .iter()
             .find_map(|end| path.strip_suffix(end))
             .or_else(|| path.ends_with("$request_uri").then_some(path));
-        let made =
-            template(bare.unwrap_or(path), self.name).map(|path| path.replace("{uri}", "{path}"));
-        match made.filter(|path| !path.contains(['?', '#'])) {
-            Some(path) if is_regex || !path.contains("{capture.") => {
+        let (path, query) = match (bare, path.split_once('?')) {
+            (Some(path), _) => (path, None),
+            (None, Some((path, query))) => (path, Some(query)),
+            (None, None) => (path, Some("")),
+        };
+        let made = template(path, self.name).map(|path| path.replace("{uri}", "{path}"));
+        let query = query.map_or(Some(None), |query| template(query, self.name).map(Some));
+        let is_plain = |(path, query): &(String, Option<String>)| {
+            let captures = query.iter().chain([path]).any(|text| text.contains("{capture."));
+            !path.contains(['?', '#']) && (is_regex || !captures)
+        };
+        match made.zip(query).filter(is_plain) {
+            Some((path, query)) => {
                 rule.set("set-path", text(&path));
-                if bare.is_none() {
-                    rule.add("remove-query", "*");
+                match query.as_deref() {
+                    Some("") => rule.add("remove-query", "*"),
+                    Some(query) => rule.set("set-query", text(query)),
+                    None => {}
                 }
             }
             _ => {
@@ -682,11 +787,17 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
+        let named = servers.named.as_ref();
         match self.site {
-            Backend::Servers(site) if site.all == servers.all => {}
+            Backend::Servers(site) if named.is_none() && site.all == servers.all => {}
             Backend::Files(_) => self.beside_files(one, servers, rule, out),
             Backend::Servers(_) | Backend::None => {
-                rule.set("upstream", list(&servers.all));
+                match named {
+                    Some(named) => {
+                        named_backend::name_server(named, one, &self.server.host_list(), rule, out)
+                    }
+                    None => rule.set("upstream", list(&servers.all)),
+                }
                 rule.when.add("sites", [self.site_name.to_owned()]);
                 let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
                 let options = servers.options.iter().filter(|(key, _)| **key != NEXT);
@@ -704,11 +815,12 @@ impl<'a> LocationOf<'a, '_> {
         }
     }
 
-    /// Names the directory whose files come before the application, if there is one.
-    fn try_root(&self, root: Option<&str>, rule: &mut RuleDraft, out: &mut Output) {
-        let Some(root) = root.filter(|_| !rule.has("respond")) else { return };
+    /// Names the directory whose files come before the application.
+    fn try_root(&self, root: &str, rule: &mut RuleDraft, out: &mut Output) {
         rule.set("try-root", text(root));
-        rule.when.add("sites", [self.site_name.to_owned()]);
+        if rule.when.get("sites").is_none() {
+            rule.when.add("sites", [self.site_name.to_owned()]);
+        }
         // nginx serves these.
         out.set("files.dotfiles", "true".to_owned());
         out.set("files.symlinks", text("anywhere"));
@@ -740,8 +852,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        let is_path = matches!(one.kind, Kind::Prefix | Kind::Final) && one.path.ends_with('/');
-        if !is_path || self.server.names.is_empty() {
+        if !self.is_site(one) || servers.named.is_some() {
             let reason = "beside files, only a path that ends in / can have origin servers, at a \
                           server with a name: answered with 501";
             out.lose(&one.directive.at, "proxy_pass", reason);
@@ -762,25 +873,28 @@ impl<'a> LocationOf<'a, '_> {
         &self,
         one: &Location<'_>,
         files: &Directory,
+        scope: &Scope<'_>,
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        self.try_root(Some(&files.root), rule, out);
+        let mut root = files.root.clone();
+        if !tries::add_names(scope, one, &mut root, rule, out) {
+            return self.no_directory(one, rule, out);
+        }
+        self.try_root(&root, rule, out);
         rule.set("try-root-only", "true");
         rule.set("bypass", "true");
-        let tries = files.options.get("try-files");
-        let is_file_alone = tries.is_some_and(|tries| *tries == list(&["$uri", "=404"]));
-        if tries.is_some() && !is_file_alone {
-            out.lose(&one.directive.at, "try_files", "only $uri is tried here, then 404");
-        } else if tries.is_none() && one.kind != Kind::Exact {
-            let reason = "directories are answered with 404: there is no index file here";
-            out.note(&one.directive.at, "root", reason);
+        if files.options.contains_key("listing") {
+            out.lose(&one.directive.at, "autoindex", "not beside origin servers");
         }
-        for key in
-            ["listing", "precompressed"].iter().filter(|key| files.options.contains_key(*key))
-        {
-            out.lose(&one.directive.at, key, "not beside origin servers");
-        }
+        responses::pages(scope, rule, out);
+    }
+
+    fn no_directory(&self, one: &Location<'_>, rule: &mut RuleDraft, out: &mut Output) {
+        let reason = "a directory, or its settings, can be chosen only by a path that ends in / at \
+                      a server with a name: answered with 501";
+        out.lose(&one.directive.at, "root", reason);
+        rule.set("respond", text("501 Not converted: root"));
     }
 
     fn files(
@@ -792,10 +906,9 @@ impl<'a> LocationOf<'a, '_> {
         out: &mut Output,
     ) {
         let is_main = matches!(self.site, Backend::Files(site) if site.serves_as(files));
-        let is_path = matches!(one.kind, Kind::Prefix | Kind::Final) && one.path.ends_with('/');
         if is_main {
             // The site's own directory.
-        } else if is_path && !self.server.names.is_empty() {
+        } else if self.is_site(one) {
             let mut table = Table::new("site");
             let name = format!("{} {}", self.name, one.path);
             table.set("name", text(&out.unique("site", &name)));
@@ -811,14 +924,10 @@ impl<'a> LocationOf<'a, '_> {
             }
             files.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
             out.push(table);
-        } else if !files.strips && !matches!(self.site, Backend::Files(_)) {
-            self.files_alone(one, files, rule, out);
-            responses::pages(place.scope, rule, out);
+        } else if !matches!(self.site, Backend::Files(_)) {
+            self.files_alone(one, files, place.scope, rule, out);
         } else {
-            let reason = "a directory, or its settings, can be chosen only by a path that ends in \
-                          / at a server with a name: answered with 501";
-            out.lose(&one.directive.at, "root", reason);
-            rule.set("respond", text("501 Not converted: root"));
+            self.no_directory(one, rule, out);
         }
         location::response_fields(place.scope, Source::Files, self.name, rule, out);
     }

@@ -1,5 +1,7 @@
 //! Values with nginx's variables as values with Larder's.
 
+use crate::convert::output::HOSTNAME;
+
 /// Returns a text with the variables of requests; `None` if one has no equivalent.
 pub fn template(text: &str, server_name: &str) -> Option<String> {
     template_with(text, server_name, &|_| None)
@@ -62,6 +64,7 @@ fn variable(name: &str, server_name: &str) -> Option<String> {
         "request_method" => "{method}",
         "request_id" => "{request_id}",
         "ssl_protocol" => "{tls_version}",
+        "hostname" => HOSTNAME,
         "server_name" if !server_name.is_empty() => return Some(escaped(server_name)),
         _ => "",
     };
@@ -73,6 +76,9 @@ fn variable(name: &str, server_name: &str) -> Option<String> {
     }
     if let Some(cookie) = name.strip_prefix("cookie_").filter(|cookie| !cookie.is_empty()) {
         return Some(format!("{{cookie.{cookie}}}"));
+    }
+    if let Some(parameter) = name.strip_prefix("arg_").filter(|parameter| !parameter.is_empty()) {
+        return Some(format!("{{query.{parameter}}}"));
     }
     let number: usize = name.parse().ok().filter(|number| (1..=9).contains(number))?;
     Some(format!("{{capture.{number}}}"))

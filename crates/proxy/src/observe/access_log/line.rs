@@ -13,6 +13,7 @@ use http::{Version, header};
 use super::format::Format;
 use super::text::{self, Calendar};
 use crate::message::template::{Piece, Template, Variable};
+use crate::message::trace_context::TraceContext;
 use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
@@ -292,9 +293,9 @@ fn json_texts(texts: &LogFields, out: &mut Vec<u8>) {
         fractional_millis(time, out);
     }
     string(key!("request_id"), texts.request_id(), out);
-    let [trace, span] = texts.trace();
-    string(key!("trace_id"), trace, out);
-    string(key!("span_id"), span, out);
+    let trace = texts.trace();
+    string(key!("trace_id"), trace.map(TraceContext::trace_id), out);
+    string(key!("span_id"), trace.map(TraceContext::span_id), out);
     string(key!("site"), texts.site(), out);
     string(key!("rule"), texts.rule(), out);
 }

@@ -339,7 +339,7 @@ fn redirects_lead_to_private_addresses_only_by_a_rule() {
     let at = |host, address: &str| {
         let client = "127.0.0.1".parse().unwrap();
         let query = Query { client, method: &Method::GET, host, port: 80 };
-        access.at_redirect(&query, SocketAddr::new(address.parse().unwrap(), 80)).is_ok()
+        access.at_named(&query, SocketAddr::new(address.parse().unwrap(), 80)).is_ok()
     };
     for (host, address, expected) in [
         ("cdn.test", "198.51.100.7", true),

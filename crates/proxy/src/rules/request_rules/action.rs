@@ -10,10 +10,11 @@ use net::address;
 use semantics::Pattern;
 use upstream::servers::group::Next;
 
-use crate::message::template::{Piece, Template, Values, Variable};
+use crate::message::template::{Piece, Stage, Template, Values, Variable};
 use crate::rules::access::HostPattern;
 use crate::rules::basic_auth::BasicAuth;
 use crate::rules::limits::Limit;
+use crate::rules::request_rules::server_template::ServerTemplate;
 use crate::rules::request_rules::timeouts::Timeouts;
 
 /// Actions of a rule on a request.
@@ -34,7 +35,10 @@ pub struct Actions {
     pub host: Option<Template>,
     /// Site, perhaps a hidden one, whose origin is asked.
     pub upstream: Option<String>,
-    /// Hosts of the URL for which it may be asked; empty for all. Others are refused with 403.
+    /// The server of that site that a request names. It is one of `allowed_hosts`.
+    pub server: Option<ServerTemplate>,
+    /// Hosts of the URL, or of the server that the request names, for which it may be asked; empty
+    /// for all. Others are refused with 403.
     pub allowed_hosts: Vec<HostPattern>,
     /// Limits, each of which must permit a request.
     pub limits: Vec<Arc<Limit>>,
@@ -59,6 +63,47 @@ pub struct TryRoot {
     pub site: String,
     /// True if the origin is not asked for what the directory lacks.
     pub only: bool,
+    /// Names tried in order; empty: the path that the origin is asked for, as a file.
+    pub names: Vec<TriedName>,
+}
+
+/// A name that is tried in a directory.
+#[derive(Clone, Debug)]
+pub struct TriedName {
+    path: Template,
+    is_directory: bool,
+}
+
+impl TriedName {
+    /// Parses a path with variables. One that ends with `/` names a directory, which has an index
+    /// file, any other a file.
+    ///
+    /// # Errors
+    ///
+    /// A sentence.
+    pub fn parse(text: &str) -> Result<TriedName, String> {
+        let path = Template::parse(text, Stage::Request)?;
+        Ok(TriedName { path, is_directory: text.ends_with('/') })
+    }
+
+    /// Returns whether the name is that of a directory.
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    /// Returns the path to ask the directory for when the client asks for `named`; `None` if it
+    /// cannot be that of a file.
+    pub(crate) fn of(&self, named: &str, values: &impl Values) -> Option<String> {
+        let mut path = in_url(&self.path, values, b"?#");
+        if !self.is_directory && path.ends_with('/') {
+            return None;
+        }
+        if self.is_directory && !named.ends_with('/') {
+            // The response is a redirect to the path with a slash.
+            path.pop();
+        }
+        Some(path).filter(|path| path.starts_with('/'))
+    }
 }
 
 /// Redirects that the proxy follows.
@@ -123,6 +168,12 @@ impl Actions {
             && self.try_root.is_none()
     }
 
+    /// Returns whether paths are made of the one that the client names.
+    pub(crate) fn makes_paths(&self) -> bool {
+        let tries = self.try_root.as_ref().is_some_and(|root| !root.names.is_empty());
+        tries || !self.rewrites.is_empty()
+    }
+
     /// Returns whether no origin is asked, so that nothing is stored.
     pub(super) fn is_answered(&self) -> bool {
         self.deny || self.reply.is_some()
@@ -144,6 +195,7 @@ impl Actions {
     pub(super) fn then(&self, later: &Actions) -> Actions {
         let methods =
             if later.allow_methods.is_empty() { &self.allow_methods } else { &later.allow_methods };
+        let of_origin = if later.upstream.is_some() { later } else { self };
         Actions {
             deny: self.deny || later.deny,
             reply: later.reply.as_ref().or(self.reply.as_ref()).cloned(),
@@ -151,11 +203,9 @@ impl Actions {
             max_body: later.max_body.or(self.max_body),
             rewrites: [&self.rewrites[..], &later.rewrites].concat(),
             host: later.host.as_ref().or(self.host.as_ref()).cloned(),
-            upstream: later.upstream.as_ref().or(self.upstream.as_ref()).cloned(),
-            allowed_hosts: match later.upstream {
-                Some(_) => later.allowed_hosts.clone(),
-                None => self.allowed_hosts.clone(),
-            },
+            upstream: of_origin.upstream.clone(),
+            server: of_origin.server.clone(),
+            allowed_hosts: of_origin.allowed_hosts.clone(),
             timeouts: self.timeouts.then(later.timeouts),
             next_server: later.next_server.as_ref().or(self.next_server.as_ref()).cloned(),
             follow: later.follow.as_ref().or(self.follow.as_ref()).cloned(),
@@ -177,6 +227,12 @@ impl Actions {
     pub(crate) fn allows_host(&self, host: &str) -> bool {
         let mut hosts = self.allowed_hosts.iter();
         self.allowed_hosts.is_empty() || hosts.any(|pattern| pattern.matches(address::bare(host)))
+    }
+
+    /// Returns whether a host is listed itself, rather than as one below another.
+    pub(crate) fn lists_host(&self, host: &str) -> bool {
+        let mut exact = self.allowed_hosts.iter().filter(|pattern| !pattern.is_for_all_below());
+        exact.any(|pattern| pattern.matches(host))
     }
 
     /// Returns the allowed methods as the value of `Allow`.
@@ -260,7 +316,7 @@ impl Location {
     ///
     /// A sentence: it is neither, or a variable other than `{host}` could decide on the host.
     pub fn parse(text: &str) -> Result<Location, String> {
-        let template = Template::parse(text, crate::message::template::Stage::Request)?;
+        let template = Template::parse(text, Stage::Request)?;
         let lower = text.to_ascii_lowercase();
         let after_scheme = ["http://", "https://", "{scheme}://"].iter().find_map(|scheme| {
             lower.strip_prefix(scheme).map(|rest| &text[text.len() - rest.len()..])
@@ -340,7 +396,6 @@ pub(crate) fn reply_fields(reply: &Reply, values: &impl Values) -> HeaderMap {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::message::template::Stage;
 
     struct Fixed(&'static [(Variable, &'static str)]);
 
