@@ -650,6 +650,23 @@ const VCL_BOUNDS: &[Row] = &[
         &["lost condition"],
     ),
     vcl(
+        "cookies of what is stored",
+        "sub vcl_backend_response {
+             if (beresp.ttl > 0s && bereq.method == \"GET\") {
+               if (bereq.http.Cookie !~ \"a=\" && beresp.http.Set-Cookie ~ \"a=\") {
+                 set beresp.ttl = 0s; set beresp.uncacheable = true; }
+               unset beresp.http.Set-Cookie; } }",
+        &["answer-ignore = [\"Set-Cookie\"]", "headers = [\"!cookie: *a=*\"]", "store = false"],
+        &["answer-remove", "lost condition"],
+    ),
+    vcl(
+        "a path after an edit, in a bypass",
+        "sub vcl_recv { set req.url = regsub(req.url, \"x\", \"y\");
+             if (req.http.A && req.url !~ \"/b\") { return (pass); } }",
+        &["headers = [\"A\"]\nthen = \"continue\"\nbypass = true"],
+        &["lost condition"],
+    ),
+    vcl(
         "many cookies",
         "sub vcl_recv { if (req.http.Cookie ~ \"aa|bb|cc|dd|ee\") { return (pass); } }",
         &["headers = [\"Cookie: ~aa|bb|cc|dd|ee\"]\nthen = \"continue\"\nbypass = true"],

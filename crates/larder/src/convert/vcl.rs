@@ -11,6 +11,7 @@ pub mod condition;
 mod edited_url;
 mod idioms;
 mod idle_subs;
+mod refusal;
 mod syntax;
 mod walk;
 

@@ -244,7 +244,8 @@ impl<'a> Parser<'a> {
                     return Err(format!("{name} is set before"));
                 }
                 if value.kind != Kind::Text {
-                    return Err("a comparison of two variables has no equivalent".to_owned());
+                    let why = "a comparison of two variables has no equivalent";
+                    return self.wider(vec![Tests::default()], why);
                 }
                 let operator = match operator {
                     "==" => "=",
@@ -332,7 +333,16 @@ impl<'a> Parser<'a> {
         };
         let is_not = operator.starts_with('!');
         let url = &self.edited.url;
-        let found = url.matching(&regex, is_not != self.is_opposite, is_not != self.widens)?;
+        let found = url.matching(&regex, is_not != self.is_opposite, is_not != self.widens);
+        let found = match (found, self.widens, self.is_opposite) {
+            (Ok(found), ..) => found,
+            (Err(why), false, false) => return Err(why),
+            (Err(why), widens, is_opposite) => {
+                self.inexact.get_or_insert(why);
+                // All requests are more, none are fewer.
+                return Ok(if widens != is_opposite { vec![Tests::default()] } else { Vec::new() });
+            }
+        };
         if let (_, Some(why)) = found {
             self.inexact.get_or_insert_with(|| why.to_owned());
         }

@@ -16,6 +16,9 @@ use crate::convert::vcl::condition::{
 use crate::convert::vcl::edited_url::Left;
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::idle_subs::Hints;
+use crate::convert::vcl::refusal::{
+    ends, has_lifetime, has_pass, has_uncacheable, is_refusal, refuses,
+};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct Walk<'a> {
     has_lost_ban: bool,
     /// Responses that state no lifetime above zero are not stored, whatever is set later.
     keeps_stated: bool,
+    /// The statements are for responses that may be stored alone.
+    is_for_stored: bool,
     /// Responses that were last said not to be stored.
     uncacheable: Cases,
     /// Statuses of which no response is stored.
@@ -87,6 +92,7 @@ impl<'a> Walk<'a> {
             edited: Edited::default(),
             has_lost_ban: false,
             keeps_stated: false,
+            is_for_stored: false,
             uncacheable: Vec::new(),
             unstored: Vec::new(),
             ttls: Vec::new(),
@@ -194,6 +200,15 @@ impl<'a> Walk<'a> {
             if is_other_key && inner.iter().all(|one| one.word(0) == "hash_data") {
                 continue;
             }
+            if all.len() == 1 && self.kind == Sub::Response && has_lifetime(tokens, one) {
+                let tokens = tokens.get(5..tokens.len() - 1).unwrap_or_default();
+                let is_last = tokens.is_empty();
+                self.is_for_stored = true;
+                let branch = Branch { one, tokens, is_last, has_others: false };
+                self.branch(&branch, rest, &edited, out);
+                self.is_for_stored = false;
+                return live;
+            }
             if self.bounds(tokens, &inner, &rest, out) {
                 continue;
             }
@@ -247,15 +262,7 @@ impl<'a> Walk<'a> {
             let others = match (is_last, has_others && !is_always) {
                 (true, _) => Vec::new(),
                 // Behind a condition of more requests there are fewer.
-                // What is not stored may share what is done behind it.
-                (false, true) if is_refusal && has_uncacheable(one.inner()) => {
-                    let others = opposite().and_then(|others| both_also(&rest, &others));
-                    others.unwrap_or_else(|why| {
-                        inexact.get_or_insert(format!("{why}: what follows is done to both"));
-                        rest.clone()
-                    })
-                }
-                (false, true) => both_also(&rest, &opposite()?)?,
+                (false, true) => others(one, &rest, opposite(), &mut inexact)?,
                 (false, false) => rest.clone(),
             };
             Ok((both_also(&rest, &cases)?, others, inexact))
@@ -276,6 +283,11 @@ impl<'a> Walk<'a> {
                 }
                 (self.block(&inner, cases, out), others)
             }
+            // More in the key makes no response wrong.
+            Err(why) if self.kind == Sub::Hash && self.only_adds(&inner, 0) => {
+                out.lose(&one.at(), &what, &format!("{why}: in the key of all requests"));
+                (self.block(&inner, rest.clone(), out), rest)
+            }
             Err(why) => {
                 match wide().ok().filter(|_| !is_refusal && self.kind != Sub::Hash) {
                     Some(wide) => {
@@ -287,6 +299,20 @@ impl<'a> Walk<'a> {
                 (Vec::new(), rest)
             }
         }
+    }
+
+    /// Returns whether statements do nothing but put texts into the key.
+    fn only_adds(&self, all: &[&Statement], depth: usize) -> bool {
+        let of = |one: &&Statement| match one.word(0) {
+            _ if depth > CALLS_MAX => false,
+            "hash_data" => true,
+            "call" => self.subs.get(one.word(1)).is_some_and(|all| self.only_adds(all, depth + 1)),
+            _ => {
+                let inner: Vec<&Statement> = one.inner().iter().collect();
+                !inner.is_empty() && self.only_adds(&inner, depth + 1)
+            }
+        };
+        all.iter().all(of)
     }
 
     /// Keeps requests out that a branch might pass or refuse, beside what else it does.
@@ -474,6 +500,7 @@ impl<'a> Walk<'a> {
             "hash_data" => self.hashed(one, &live, out),
             // Conditions look at every line of Cookie.
             "std.collect" if one.word(2).eq_ignore_ascii_case("req.http.cookie") => {}
+            "std.collect" if self.is_for_stored => {}
             "synthetic" | "std.log" | "std.collect" | "std.syslog" => {
                 out.lose(&one.at(), &what, "no equivalent of this statement");
             }
@@ -567,6 +594,11 @@ impl<'a> Walk<'a> {
         }
         let lower = field.to_ascii_lowercase();
         match lower.as_str() {
+            "set-cookie" if self.is_for_stored => {
+                let add = |rule: &mut RuleDraft| rule.add("answer-ignore", "Set-Cookie");
+                self.each("unset", live, false, add, out);
+                return Ok(());
+            }
             "via" | "age" if key == "client-remove" => {
                 self.each("unset", live, false, |rule| rule.add("hide", &*lower), out);
                 return Ok(());
@@ -876,6 +908,25 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Returns the requests of the other branches, where `opposite` is that of the condition.
+fn others(
+    one: &Statement,
+    rest: &Cases,
+    opposite: Result<Cases, String>,
+    inexact: &mut Option<String>,
+) -> Result<Cases, String> {
+    let found = opposite.and_then(|others| both_also(rest, &others));
+    // What is not stored may share what is done behind it.
+    let is_unstored = is_refusal(one.inner()) && has_uncacheable(one.inner());
+    found.or_else(|why| match is_unstored {
+        true => {
+            inexact.get_or_insert(format!("{why}: what follows is done to both"));
+            Ok(rest.clone())
+        }
+        false => Err(why),
+    })
+}
+
 /// Fields of connections, which rules do not edit.
 const CONNECTION: [&str; 8] = [
     "connection",
@@ -906,47 +957,6 @@ fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
 fn is_key(inner: &[&Statement]) -> bool {
     let is_field = |token: &Token| token.kind == Kind::Word && token.text.contains(".http.");
     inner.iter().all(|one| one.word(0) == "hash_data" && one.tokens.iter().any(is_field))
-}
-
-/// Returns whether a branch does nothing but refuse requests or keep them from the cache.
-fn is_refusal(all: &[Statement]) -> bool {
-    // A lifetime beside it is how long that is remembered.
-    let is_private = all.iter().any(|one| one.word(1) == "beresp.uncacheable");
-    let is_time = |one: &Statement| matches!(one.word(1), "beresp.ttl" | "beresp.grace");
-    !all.is_empty() && all.iter().all(|one| keeps_out(one) || (is_private && is_time(one)))
-}
-
-/// Returns whether a statement does nothing but refuse requests or keep them from the cache.
-fn keeps_out(one: &Statement) -> bool {
-    let is_unstored = one.word(1) == "beresp.uncacheable" && one.word(3) == "true"
-        || one.word(1) == "beresp.ttl" && one.word(3).starts_with('0') && one.tokens.len() == 4;
-    let is_end = one.word(0) == "return" && matches!(one.word(2), "pass" | "pipe" | "deliver");
-    let is_log = one.word(0) == "std.log";
-    is_unstored || is_end || is_log || refuses(one)
-}
-
-/// Returns whether a statement refuses requests.
-fn refuses(one: &Statement) -> bool {
-    let code: u16 = one.word(4).parse().unwrap_or(0);
-    one.word(0) == "return" && one.word(2) == "synth" && (400..500).contains(&code)
-}
-
-fn ends(all: &[Statement]) -> bool {
-    all.iter().any(|one| one.word(0) == "return" || ends(one.inner()) || one.word(0) == "call")
-}
-
-fn has_pass(all: &[Statement]) -> bool {
-    all.iter().any(|one| {
-        (one.word(0) == "return" && matches!(one.word(2), "pass" | "pipe")) || has_pass(one.inner())
-    })
-}
-
-fn has_uncacheable(all: &[Statement]) -> bool {
-    all.iter().any(|one| {
-        one.word(1) == "beresp.uncacheable"
-            || (one.word(1) == "beresp.ttl" && one.word(3).starts_with('0'))
-            || has_uncacheable(one.inner())
-    })
 }
 
 fn names_in(one: &Statement, names: &mut Vec<String>) {

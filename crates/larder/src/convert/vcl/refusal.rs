@@ -1,0 +1,65 @@
+//! Statements that refuse requests, or keep them or their responses from the cache.
+
+use crate::convert::vcl::syntax::{Statement, Token};
+
+/// Returns whether a branch does nothing but refuse requests or keep them from the cache.
+pub fn is_refusal(all: &[Statement]) -> bool {
+    // A lifetime beside it is how long that is remembered.
+    let is_private = all.iter().any(|one| one.word(1) == "beresp.uncacheable");
+    let is_time = |one: &Statement| matches!(one.word(1), "beresp.ttl" | "beresp.grace");
+    !all.is_empty() && all.iter().all(|one| keeps_out(one) || (is_private && is_time(one)))
+}
+
+/// Returns whether a statement does nothing but refuse requests or keep them from the cache.
+pub fn keeps_out(one: &Statement) -> bool {
+    let is_unstored = one.word(1) == "beresp.uncacheable" && one.word(3) == "true"
+        || one.word(1) == "beresp.ttl" && one.word(3).starts_with('0') && one.tokens.len() == 4;
+    let is_end = one.word(0) == "return" && matches!(one.word(2), "pass" | "pipe" | "deliver");
+    let is_log = one.word(0) == "std.log";
+    is_unstored || is_end || is_log || refuses(one)
+}
+
+/// Returns whether a statement refuses requests.
+pub fn refuses(one: &Statement) -> bool {
+    let code: u16 = one.word(4).parse().unwrap_or(0);
+    one.word(0) == "return" && one.word(2) == "synth" && (400..500).contains(&code)
+}
+
+/// Returns whether a branch is for responses with a lifetime, `if (beresp.ttl > 0s && …)`, and does
+/// nothing but keep them from the cache, or store them without cookies.
+pub fn has_lifetime(tokens: &[Token], one: &Statement) -> bool {
+    let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text == text);
+    let has_more = is(4, "&&") && tokens[5..].iter().all(|token| !token.is("||") || is(5, "("));
+    is(0, "(")
+        && (is(1, "beresp.ttl") && is(2, ">") && is(3, "0s"))
+        && (has_more || (is(4, ")") && tokens.len() == 5))
+        && one.inner().iter().all(is_for_stored)
+}
+
+/// Returns whether a statement keeps a response from the cache, or matters to stored ones alone.
+pub fn is_for_stored(one: &Statement) -> bool {
+    match one.word(0) {
+        "unset" => one.word(1).eq_ignore_ascii_case("beresp.http.set-cookie"),
+        "std.collect" => one.word(2).eq_ignore_ascii_case("beresp.http.set-cookie"),
+        "if" => is_refusal(one.inner()) && !ends(one.inner()),
+        _ => false,
+    }
+}
+
+pub fn ends(all: &[Statement]) -> bool {
+    all.iter().any(|one| one.word(0) == "return" || ends(one.inner()) || one.word(0) == "call")
+}
+
+pub fn has_pass(all: &[Statement]) -> bool {
+    all.iter().any(|one| {
+        (one.word(0) == "return" && matches!(one.word(2), "pass" | "pipe")) || has_pass(one.inner())
+    })
+}
+
+pub fn has_uncacheable(all: &[Statement]) -> bool {
+    all.iter().any(|one| {
+        one.word(1) == "beresp.uncacheable"
+            || (one.word(1) == "beresp.ttl" && one.word(3).starts_with('0'))
+            || has_uncacheable(one.inner())
+    })
+}
