@@ -50,10 +50,36 @@ fn within(block: &mut [Directive], around: &Texts) {
         if let Some(inner) = one.block.as_mut() {
             // A location or `if` may have another path, and groups of its own.
             let known = texts.iter().filter(|(_, text)| !text.contains('$'));
-            let known = known.map(|(name, text)| (name.clone(), text.clone())).collect();
-            within(inner, &known);
+            let known = known.map(|(name, text)| (name.clone(), text.clone()));
+            let groups = one.args.get(1).filter(|_| one.args[0].starts_with('~'));
+            let groups = groups.map(|regex| named_groups(regex)).unwrap_or_default();
+            within(inner, &known.chain(groups).collect());
         }
     }
+}
+
+/// Returns the named groups of an expression, each with the variable that has its number.
+fn named_groups(regex: &str) -> Texts {
+    let (mut count, mut in_list, mut found) = (0, false, Texts::new());
+    let mut rest = regex;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' => rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or(""),
+            '[' => in_list = true,
+            ']' => in_list = false,
+            '(' if !in_list => {
+                let name = rest.strip_prefix("?P<").or_else(|| rest.strip_prefix("?<"));
+                let name = name.filter(|name| !name.starts_with(['=', '!']));
+                count += usize::from(name.is_some() || !rest.starts_with('?'));
+                if let Some((name, _)) = name.and_then(|name| name.split_once('>')) {
+                    found.insert(name.to_owned(), format!("${{{count}}}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Returns an argument with the texts in place of their variables.

@@ -375,6 +375,10 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
+        } else if name.parse::<usize>().is_ok() {
+            // The whole path, which the key has, determines its groups.
+            let reason = format!("URLs with the same ${name} do not share a response");
+            out.lose(&key.at, "proxy_cache_key", &reason);
         } else if scope.has_key_class(name) {
             rule.add("key-classes", name);
         } else {
