@@ -821,6 +821,10 @@ impl<'a> LocationOf<'a, '_> {
             return rule.set("respond", text("501 Not converted: proxy_pass"));
         }
         let hosts: Vec<String> = self.server.hosts().cloned().collect();
+        if self.server.is_default && !hosts.is_empty() {
+            let reason = "hosts that neither server_name nor a map lists get 403";
+            out.note(&one.directive.at, "proxy_pass", reason);
+        }
         named.write(one.directive, &hosts, rule, out);
     }
 
