@@ -43,6 +43,9 @@ pub fn command() -> Command {
                 .value_name("ADDRESS")
                 .help("The client's address, for rules that look at it [default: 127.0.0.1]."),
         )
+        .arg(Arg::new("listener").long("listener").value_name("ADDRESS").help(
+            "The listener's address as configured, for rules with listeners [default: none].",
+        ))
         .arg(
             Arg::new("ask")
                 .long("ask")
@@ -92,7 +95,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
 fn query(matches: &ArgMatches) -> String {
     let mut query = Serializer::new(String::new());
-    for name in ["url", "method", "client", "status"] {
+    for name in ["url", "method", "client", "listener", "status"] {
         if let Some(text) = matches.get_one::<String>(name) {
             query.append_pair(name, text);
         }

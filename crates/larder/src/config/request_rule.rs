@@ -209,8 +209,8 @@ impl RequestRule {
             let name = test.split(':').next().unwrap_or_default().trim();
             ["cookie", "authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
         };
-        let looks_past_key = !(headers.is_empty() && cookies.is_empty() && query.is_empty())
-            || !(clients.is_empty() && listeners.is_empty());
+        let counts = [headers, cookies, query, listeners].map(Vec::len);
+        let looks_past_key = counts.iter().sum::<usize>() + clients.len() > 0;
         let is_alone = self.then == Then::Continue
             && self
                 .states

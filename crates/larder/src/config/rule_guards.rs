@@ -29,6 +29,7 @@ pub struct RuleGuards {
     pub bandwidth: Option<u64>,
     pub bandwidth_after: u64,
     pub by: LimitKey,
+    pub limit_name: Option<String>,
     pub status: u16,
     pub dry_run: bool,
     pub basic_auth: Option<String>,
@@ -53,6 +54,7 @@ impl RuleGuards {
         }
         let terms = LimitTerms {
             rule: rule.to_owned(),
+            name: self.limit_name.clone(),
             by: self.by.clone(),
             rate: self.rate,
             burst: self.burst,
@@ -85,6 +87,9 @@ impl RuleGuards {
         }
         if self.by != LimitKey::Client && !self.has_limit() {
             return beside("limit-by", "limit-rate, limit-concurrent or limit-bandwidth");
+        }
+        if self.limit_name.is_some() && !self.has_limit() {
+            return beside("limit-name", "limit-rate, limit-concurrent or limit-bandwidth");
         }
         if self.by == LimitKey::Request && refuses {
             let text = "\"request\" is for limit-bandwidth alone: put it in a rule of its own";

@@ -89,6 +89,35 @@ const NGINX_STORING: &[Row] = &[
         &["$"],
     ),
     nginx(
+        "bypasses that store",
+        "server { location / { CACHED
+             proxy_cache_bypass $arg_nocache $cookie_session $http_authorization; } }",
+        &[
+            "query = [\"nocache\"]\nthen = \"continue\"\nrefresh = true",
+            "{ cookies = [\"session\"] }, { headers = [\"authorization\"] }",
+            "bypass = true",
+        ],
+        &[],
+    ),
+    nginx(
+        "texts of a module",
+        "server { location / { CACHED subs_filter a.test b.test; subs_filter x+ y r;
+             subs_filter_types application/json; } }",
+        &[
+            "substitute = [{ from = \"a.test\", to = \"b.test\" }]",
+            "substitute-types = [\"application/json\", \"text/html\"]",
+        ],
+        &["substitute-ignore-case"],
+    ),
+    nginx(
+        "fields of an if",
+        "server { location / { CACHED
+             if ($arg_a) { add_header X-A 1; }
+             if ($cookie_b) { set $c 1; } } }",
+        &["query = [\"a\"]\nnot-cookies = [\"b\"]\nthen = \"continue\"\nresponses = "],
+        &[],
+    ),
+    nginx(
         "invalid bypass",
         "server { set $skip 0; if ($http_host = \"a.test:8443\") { set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",
@@ -412,6 +441,71 @@ fn vcl_access_stays_controlled() {
     check(VCL_ACCESS);
 }
 
+const NGINX_FILES: &[Row] = &[
+    nginx(
+        "a directory with programs of the application",
+        "server { server_name x; location / { CACHED } location /s/ { root /srv; }
+             location ~ \\.php$ { CACHED } }",
+        &["paths = ['~\\.php$']", "try-root = \"/srv\"\ntry-root-only = true"],
+        &["root = \"/srv\"\n\n", "[[site]]\nname = \"x /s/\""],
+    ),
+    nginx(
+        "a path of the application within a directory",
+        "server { server_name x; location / { CACHED } location ^~ /s/ { root /srv; }
+             location /s/app/ { CACHED } }",
+        &["try-root = \"/srv\"\ntry-root-only = true"],
+        &["[[site]]\nname = \"x /s/\""],
+    ),
+    nginx(
+        "denials before files",
+        "server { server_name x; root /srv; location / { deny all; try_files $uri @app; }
+             location @app { allow all; CACHED } }",
+        &["name = \"x / access\"\ndeny = true"],
+        &["try-root"],
+    ),
+    nginx(
+        "denials behind files",
+        "server { server_name x; root /srv; location / { try_files $uri @app; }
+             location @app { deny 10.0.0.0/8; CACHED } }",
+        &["clients = [\"10.0.0.0/8\"]\ndeny = true", "try-root"],
+        &[],
+    ),
+    nginx(
+        "a denial beside a longer path",
+        "server { server_name x; location / { CACHED location ~ \\.sh$ { deny all; }
+             location /a/ { CACHED } location ^~ /b/ { CACHED } } location /c/ { CACHED } }",
+        &["not-paths = [\"/b/*\", \"/c/*\"]\ndeny = true"],
+        &[],
+    ),
+    nginx(
+        "conditions on the path of a front controller",
+        "server { server_name x; root /srv; location / { try_files $uri /index.php; }
+             location ~ \\.php$ { if ($uri ~ admin) { return 403; } CACHED } }",
+        &["try-root-only = true"],
+        &["set-path"],
+    ),
+    nginx(
+        "programs among names",
+        "server { server_name x; root /srv; index index.php;
+             location / { try_files $uri $uri/index.php $uri/ /index.php?$args; }
+             location ~ \\.php$ { CACHED } }",
+        &["try-files = [\"{path}\", \"{path}/\"]", "index = []", "set-path = \"/index.php\""],
+        &["index.php\"]"],
+    ),
+    nginx(
+        "a denial within an expression comes before it",
+        "server { server_name x; location / { location ~ ^/up/ { CACHED
+             location ~ \\.sh$ { deny all; } } location ~ \\.sh$ { CACHED } } }",
+        &["deny = true\n\n[[rule]]\nname = \"x ~ ^/up/\""],
+        &[],
+    ),
+];
+
+#[test]
+fn nginx_files_beside_applications_fail_closed() {
+    check(NGINX_FILES);
+}
+
 const SQUID: &[Row] = &[
     squid(
         "queries",
@@ -484,8 +578,28 @@ const SQUID: &[Row] = &[
         &[
             "not-clients = [\"10.1.0.0/16\"]",
             "absolute-urls = [\"~(?i)gam.ng\"]",
-            "clients = [\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\"\nmethods = [\"CONNECT\"]",
+            "[\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\"\nmethods = [\"CONNECT\"]",
         ],
+        &[],
+    ),
+    squid(
+        "further lists",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl exe rep_mime_type application/x-msdownload
+             http_access allow lan
+             http_reply_access deny exe",
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &[],
+    ),
+    squid(
+        "a further permission",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             miss_access deny !lan
+             miss_access allow all
+             http_access allow all",
+        &["[[access]]\naction = \"allow\"\nclients = [\"10.0.0.0/8\"]\n\n[[access]]"],
         &[],
     ),
     squid(
@@ -508,6 +622,45 @@ const SQUID: &[Row] = &[
         &["Proxy-Connection", "501"],
     ),
 ];
+
+const VCL_BOUNDS: &[Row] = &[
+    vcl(
+        "bounds of lifetimes",
+        "sub vcl_backend_response {
+             if (beresp.ttl < 5m) { set beresp.ttl = 5m; }
+             if (beresp.grace < 2m) { set beresp.grace = 2m; } }",
+        &["min-ttl = \"5m\"", "stale-while-revalidate = \"2m\""],
+        &["lost condition"],
+    ),
+    vcl(
+        "a bound behind what is not stored",
+        "sub vcl_backend_response {
+             if (beresp.ttl <= 0s) { set beresp.uncacheable = true; return (deliver); }
+             if (beresp.ttl < 5m) { set beresp.ttl = 5m; } }",
+        &[],
+        &["min-ttl"],
+    ),
+    vcl(
+        "large responses are passed",
+        "sub vcl_backend_response {
+             if (std.integer(beresp.http.Content-Length, 0) > 1000) {
+               set beresp.uncacheable = true; return (deliver); }
+             set beresp.ttl = 1h; }",
+        &["larger-than = \"1000\", store = false"],
+        &["lost condition"],
+    ),
+    vcl(
+        "many cookies",
+        "sub vcl_recv { if (req.http.Cookie ~ \"aa|bb|cc|dd|ee\") { return (pass); } }",
+        &["headers = [\"Cookie: ~aa|bb|cc|dd|ee\"]\nthen = \"continue\"\nbypass = true"],
+        &[],
+    ),
+];
+
+#[test]
+fn vcl_bounds_what_is_stored() {
+    check(VCL_BOUNDS);
+}
 
 #[test]
 fn squid_fails_closed() {

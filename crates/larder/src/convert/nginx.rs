@@ -28,7 +28,7 @@ use crate::convert::nginx::condition::{Alternatives, Variables};
 use crate::convert::nginx::limits::Zones;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server::Server;
-use crate::convert::nginx::syntax::{Directive, Reader};
+use crate::convert::nginx::syntax::{Directive, Reader, walk};
 use crate::convert::output::{Output, list, text};
 use crate::convert::source::At;
 use crate::convert::units_of_others::{size, time};
@@ -209,14 +209,6 @@ fn compression(block: &[Directive], scope: &Scope<'_>, out: &mut Output) -> bool
         }
     }
     true
-}
-
-/// Calls `with` for all directives.
-fn walk<'a>(block: &'a [Directive], with: &mut impl FnMut(&'a Directive)) {
-    for one in block {
-        with(one);
-        walk(one.inner(), with);
-    }
 }
 
 /// Settings that are one for all sites: the directives, and the key.

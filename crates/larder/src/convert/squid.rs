@@ -66,6 +66,10 @@ const NEEDLESS: &[(&str, &str)] = &[
     ("unique_hostname", "`pseudonym`"),
 ];
 
+/// Lists that requests or responses have to pass beside `http_access`.
+const FURTHER_ACCESS: &[&str] =
+    &["miss_access", "http_reply_access", "adapted_http_access", "http_access2"];
+
 /// Depth of nested includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
 /// Most lines of all files.
@@ -80,6 +84,7 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     let is_accelerator =
         lines.iter().any(|line| line.word(0) == "http_port" && line.words.iter().any(is_accel));
     squid.is_accelerator = is_accelerator;
+    squid.further_access(&lines, &mut out);
     for line in &lines {
         squid.line(line, &mut out);
     }
@@ -304,10 +309,8 @@ impl Squid {
             "visible_hostname" => {
                 out.set("pseudonym", text(line.word(1).split('.').next().unwrap_or_default()));
             }
-            "icp_access" | "htcp_access" | "miss_access" | "http_reply_access"
-                if line.word(1) == "deny" && line.word(0).ends_with("cp_access") => {}
-            "icp_access" | "htcp_access" | "miss_access" | "http_reply_access" | "snmp_access"
-                if line.word(1) == "allow" && line.word(2) == "all" && line.words.len() == 3 => {}
+            "icp_access" | "htcp_access" | "snmp_access" => {}
+            name if FURTHER_ACCESS.contains(&name) => {}
             "request_header_replace" => header_replace(line, out),
             "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
             "via" => {}
@@ -404,8 +407,8 @@ impl Squid {
         self.servers.push(server);
     }
 
-    /// Returns the lists of a line behind its action, `None` if one is empty and so matches nothing;
-    /// an error is why there is no equivalent.
+    /// Returns the lists of a line behind its action, `None` if one is empty and so matches
+    /// nothing; an error is why there is no equivalent.
     fn lists(&self, words: &[String]) -> Result<Option<Vec<Part>>, String> {
         let mut all = Vec::new();
         let is_empty = |word: &String| {
@@ -441,6 +444,23 @@ impl Squid {
             all.extend(found.map(|(key, values)| (is_not, key, values)));
         }
         Ok(Some(all))
+    }
+
+    /// Reads the lists that requests and responses pass beside `http_access`. Their denials come
+    /// before its permissions.
+    fn further_access(&mut self, lines: &[Line], out: &mut Output) {
+        for name in FURTHER_ACCESS {
+            let all: Vec<&Line> = lines.iter().filter(|line| line.word(0) == *name).collect();
+            let allowing = all.iter().position(|line| line.word(1) == "allow");
+            let (before, behind) = all.split_at(allowing.unwrap_or(all.len()));
+            before.iter().for_each(|line| self.access(line, out));
+            let denying = behind.iter().find(|line| line.word(1) == "deny");
+            let allows_all = |line: &&Line| line.word(2) == "all" && line.words.len() == 3;
+            if let (Some(line), false) = (denying, behind.first().is_some_and(allows_all)) {
+                let why = "behind a permission";
+                self.unstated(line, &line.words.join(" "), why, "deny", out);
+            }
+        }
     }
 
     /// Reads `http_access`. `deny !LIST` becomes ports and lists to allow before a denial.

@@ -160,7 +160,7 @@ fn nginx_named_groups_are_groups() {
         location ~ ^/[(]?(?:x|y)/(\\(.)/(?<to>[a-z.]+)/(?P<file>.*)$ {
           proxy_pass http://${to}.b.test/$file; proxy_cache z; proxy_cache_key $file; } }",
     );
-    assert_eq!(losses, ["4: proxy_pass", "5: proxy_cache_key"]);
+    assert_eq!(losses, ["4: proxy_pass"]);
     for part in ["\"http://{capture.2}.b.test\"", "set-path = \"/{capture.3}\""] {
         assert!(toml.contains(part), "{part}: {toml}");
     }
@@ -764,18 +764,25 @@ fn nginx_limits_and_passwords_are_rules_that_continue() {
         server { server_name b.test; auth_basic x; auth_basic_user_file /etc/users;
           location / { proxy_pass http://10.0.0.1; proxy_set_header Host $host; } }",
     );
-    assert_eq!(losses, ["8: limit_req", "5: limit_req one", "11: auth_basic"]);
+    assert_eq!(losses, ["8: limit_req", "11: auth_basic"]);
     for (name, lines) in [
-        ("\"a.test / limit_req\"", "limit-rate = \"5/s\"\nlimit-burst = 20\nlimit-queue = 12"),
+        (
+            "\"a.test / limit_req\"",
+            "limit-name = \"one\"\nlimit-rate = \"5/s\"\nlimit-burst = 20\nlimit-queue = 12",
+        ),
         (
             "\"a.test / limit_conn\"",
-            "limit-by = \"site\"\nlimit-status = 503\nlimit-dry-run = true\nlimit-concurrent = 10",
+            "limit-by = \"site\"\nlimit-status = 503\nlimit-dry-run = true\n\
+             limit-name = \"all\"\nlimit-concurrent = 10",
         ),
         (
             "\"a.test / limit_rate\"",
             "limit-bandwidth = \"500K\"\nlimit-bandwidth-after = \"1M\"\nlimit-by = \"request\"",
         ),
-        ("\"a.test /b limit_req\"", "limit-status = 503\nlimit-rate = \"5/s\"\nlimit-burst = 3"),
+        (
+            "\"a.test /b limit_req\"",
+            "limit-status = 503\nlimit-name = \"one\"\nlimit-rate = \"5/s\"\nlimit-burst = 3",
+        ),
         ("\"a.test /d auth_basic\"", "basic-auth = \"@/etc/users\"\nrealm = \"Staff only\""),
     ] {
         let rule = table(&toml, name);
@@ -800,6 +807,64 @@ fn nginx_files_come_before_an_application() {
     );
     assert_eq!(losses, Vec::<String>::new());
     assert!(toml.contains("try-files = [\"{path}\", \"{path}/\"]"), "{toml}");
+}
+
+#[test]
+fn nginx_files_and_an_application_share_a_server() {
+    let (toml, losses) = nginx(
+        "server { listen 80; root /srv/app; index index.php index.htm;
+        location = / { if ($http_user_agent ~ ^Dav) { return 302 /dav/$is_args$args; } }
+        location / { try_files $uri $uri/ /index.php$request_uri; }
+        location /plain/ { try_files $uri /index.php?q=$uri; }
+        location ~* \\.css$ { expires 1h; }
+        location = /logo { alias /srv/logos/one.png; }
+        location /media/ { alias /srv/media/; }
+        location ~ ^/t/(\\d+)$ { set $z $1; try_files /tiles/$z.png /tiles/0.png =404; }
+        location ~ \\.php(?:$|/) { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; } }",
+    );
+    assert_eq!(losses, ["2: index"]);
+    assert!(toml.contains("reverse = [\"http://127.0.0.1:9\"]"), "{toml}");
+    assert!(toml.contains("index = [\"index.htm\"]"), "{toml}");
+    for (name, parts) in [
+        ("\"default /\"", &["set-path = \"/index.php{path}\"", "[\"{path}\", \"{path}/\"]"][..]),
+        ("\"default /plain/\"", &["set-path = \"/index.php\"\nset-query = \"q={path}\""]),
+        (
+            "'default ~* \\.css$'",
+            &["try-root-only = true", "[\"{path}\", \"{path}/\"]", "max-age=3600"],
+        ),
+        ("\"default = /logo\"", &["try-root = \"/srv/logos\"", "try-files = [\"/one.png\"]"]),
+        ("\"default /media/\"", &["\"/srv/media/\"", "[\"/{capture.1}\", \"/{capture.1}/\"]"]),
+        ("'default ~ ^/t/(\\d+)$'", &["[\"/tiles/{capture.1}.png\", \"/tiles/0.png\"]"]),
+        ("\"default = / return\"", &["query = [\"*\"]\nredirect = \"302 /dav/?{query}\""]),
+    ] {
+        let rule = table(&toml, name);
+        parts.iter().for_each(|part| assert!(rule.contains(part), "{name} {part}: {toml}"));
+    }
+}
+
+#[test]
+fn nginx_named_locations_have_the_variables_of_the_location_before_them() {
+    let text = "proxy_cache_path /c keys_zone=z:1m;
+        server { listen 80; root /srv;
+        location ~ ^/t/(\\d+)\\.(png|jpg)$ { set $z $1; set $e $2;
+          try_files /t/$z.$e /t/$z.png @tiler; }
+        location @tiler { set $to /tiles/$z.$e?url=x&from=$z; proxy_pass http://b$to;
+          proxy_set_header Host $host; proxy_cache z; proxy_cache_key $z$e; } OTHER }";
+    let (toml, losses) = nginx(&text.replace("OTHER", ""));
+    assert_eq!(losses, Vec::<String>::new());
+    let rule = table(&toml, "'default ~ ^/t/(\\d+)\\.(png|jpg)$'");
+    for part in [
+        "try-files = [\"/t/{capture.1}.{capture.2}\", \"/t/{capture.1}.png\"]",
+        "set-path = \"/tiles/{capture.1}.{capture.2}\"",
+        "set-query = \"url=x&from={capture.1}\"",
+        "query-keep = []",
+    ] {
+        assert!(rule.contains(part), "{part}: {toml}");
+    }
+    // With two of them, it is not known which one was before.
+    let two = text.replace("OTHER", "location ~ ^/u/(.*)$ { try_files $uri @tiler; }");
+    let (toml, _) = nginx(&two);
+    assert!(!toml.contains("set-path") && toml.contains("501"), "{toml}");
 }
 
 #[test]

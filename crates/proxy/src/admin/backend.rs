@@ -109,8 +109,13 @@ impl Backend for ProxyBackend {
         if self.services.awaits_store() {
             return Readiness::Recovering("the previous process holds the cache".to_owned());
         }
+        let configured = self.control.options().caches;
         let Some(store) = self.services.store() else {
-            return Readiness::Uncached("no cache can be used: nothing is stored".to_owned());
+            let text = "no cache can be used: nothing is stored";
+            return match configured {
+                0 => Readiness::Ready,
+                _ => Readiness::Uncached(text.to_owned()),
+            };
         };
         let share = store.share();
         if !share.recovered() {
@@ -118,7 +123,7 @@ impl Backend for ProxyBackend {
         }
         let (offline, opened) = share.offline();
         // Caches that were refused at startup are not counted as opened.
-        let all = opened.max(self.control.options().caches);
+        let all = opened.max(configured);
         match (offline + all - opened, all) {
             (0, all) => match share.stalled() {
                 0 => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),

@@ -498,7 +498,7 @@ POST /upgrade            lets a new process take over, as SIGUSR2 does
 POST /drain              ends in order, as SIGTERM does
 POST /stop               ends in order, without waiting for clients
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
-                         status and answer (of an answer that the origin might give)
+                         client, listener, status and answer (that the origin might give)
 POST /explain?url=URL&ask=true
                          the same, and the origin is asked, by GET or HEAD
 POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:

@@ -44,6 +44,8 @@ pub(crate) fn view(
             labels.iter().any(|(name, value)| *name == "outcome" && names.contains(&&**value))
         }) as u64
     };
+    // Without /proc nothing is known of it.
+    let resident = Some(sum("process_resident_memory_bytes")).filter(|bytes| *bytes > 0);
     let mut told = json!({
         "state": readiness.name(),
         "why": readiness.why(),
@@ -58,7 +60,7 @@ pub(crate) fn view(
         "hits": outcomes(&HITS),
         "errors": outcomes(&["ERROR"]),
         "sent_bytes": sum("larder_client_sent_bytes"),
-        "memory_bytes": sum("process_resident_memory_bytes"),
+        "memory_bytes": resident,
         "memory_limit_bytes": sum("larder_memory_limit_bytes"),
         "caches": caches(figures),
         "servers": servers(options, clock),

@@ -72,6 +72,8 @@ pub struct Question {
     headers: HeaderMap,
     /// Address of the client that would send it; that of this machine if not given.
     client: Option<IpAddr>,
+    /// Address of the listener that it would arrive at, as configured.
+    listener: Option<String>,
     /// Response that the origin might send.
     answer: Option<(StatusCode, HeaderMap)>,
     ask: bool,
@@ -79,11 +81,11 @@ pub struct Question {
 
 impl Question {
     /// Reads `url=URL` and, optionally, `method=`, `header=Name: value`, `client=ADDRESS`,
-    /// `status=`, `answer=Name: value`, `ask=true`. The error is a sentence.
+    /// `listener=ADDRESS`, `status=`, `answer=Name: value`, `ask=true`. The error is a sentence.
     pub(crate) fn read(query: Option<&str>) -> Result<Question, String> {
         let (mut method, mut ask, mut headers) = (Method::GET, false, HeaderMap::new());
         let (mut url, mut status, mut fields) = (None, None, HeaderMap::new());
-        let mut client = None;
+        let (mut client, mut listener) = (None, None);
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*key {
                 "url" => {
@@ -99,6 +101,7 @@ impl Question {
                     let read = value.parse::<IpAddr>();
                     client = Some(read.map_err(|_| format!("{value:?} is not an IP address"))?);
                 }
+                "listener" => listener = Some(value.into_owned()),
                 "header" => add_field(&mut headers, &value)?,
                 "answer" => add_field(&mut fields, &value)?,
                 "status" => {
@@ -110,7 +113,7 @@ impl Question {
                     ask = read.map_err(|_| format!("ask is true or false, not {value}"))?;
                 }
                 _ => {
-                    let known = "url, method, header, client, status, answer and ask";
+                    let known = "url, method, header, client, listener, status, answer and ask";
                     return Err(format!("{key:?} is unknown; known are {known}"));
                 }
             }
@@ -123,7 +126,7 @@ impl Question {
         }
         let has_answer = status.is_some() || !fields.is_empty();
         let answer = has_answer.then(|| (status.unwrap_or(StatusCode::OK), fields));
-        Ok(Question { method, url, headers, client, answer, ask })
+        Ok(Question { method, url, headers, client, listener, answer, ask })
     }
 
     pub(crate) fn asks_origin(&self) -> bool {
@@ -186,7 +189,9 @@ pub(crate) async fn explain(
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let from = Requester::at(SocketAddr::new(here, client.port()), &options.forwarded);
+    let at = SocketAddr::new(here, client.port());
+    let listener = question.listener.as_deref();
+    let from = Requester { listener, ..Requester::at(at, &options.forwarded) };
     let described = described_classes(options, &head, scheme, here).map_err(|why| why.text)?;
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, classes, identity, negotiated } = prepared;
@@ -765,10 +770,11 @@ mod tests {
     #[test]
     fn a_question_is_read() {
         let query = "url=http://a/b%3Fc&method=HEAD&header=Cookie:+x&header=A:b&status=404\
-                     &answer=Cache-Control:+max-age%3D5";
+                     &listener=[::]:80&answer=Cache-Control:+max-age%3D5";
         let question = Question::read(Some(query)).unwrap();
         assert_eq!(question.url.as_str(), "http://a/b?c");
         assert_eq!((question.method, question.headers.len()), (Method::HEAD, 2));
+        assert_eq!(question.listener.as_deref(), Some("[::]:80"));
         let (status, fields) = question.answer.unwrap();
         assert_eq!(
             (status.as_u16(), &fields["cache-control"]),

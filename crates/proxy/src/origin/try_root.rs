@@ -26,6 +26,10 @@ pub(crate) struct TryRootOrigin {
     pub tries: Tries,
 }
 
+/// Marks a response of the directory.
+#[derive(Clone, Copy)]
+pub(crate) struct OfFile;
+
 /// The paths to ask the directory for.
 #[derive(Default)]
 pub(crate) struct Tries {
@@ -56,7 +60,9 @@ impl Tries {
     fn redirect(&self) -> Option<HeaderValue> {
         let (path, query) = self.named.split_once('?').unwrap_or((&self.named, ""));
         let mark = if query.is_empty() { "" } else { "?" };
-        HeaderValue::try_from(format!("{path}/{mark}{query}")).ok()
+        // Two slashes at the beginning would name a host.
+        let path = path.trim_start_matches('/');
+        HeaderValue::try_from(format!("/{path}/{mark}{query}")).ok()
     }
 }
 
@@ -132,6 +138,7 @@ fn validated(mut found: Response<OriginBody>) -> Response<OriginBody> {
     found.headers_mut().remove(VERSION);
     let validated = HeaderValue::from_static("max-age=0");
     found.headers_mut().insert(header::CACHE_CONTROL, validated);
+    found.extensions_mut().insert(OfFile);
     found
 }
 

@@ -47,7 +47,7 @@ use crate::origin::failure::Failure;
 use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::redirects::FollowedOrigin;
 use crate::origin::target::Target;
-use crate::origin::try_root::{Tries, TryRootOrigin};
+use crate::origin::try_root::{OfFile, Tries, TryRootOrigin};
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::prepare::with_values;
@@ -493,6 +493,12 @@ impl UpstreamRequest {
             let path = self.asked_path.as_deref().unwrap_or(self.uri.path());
             let of = self.settled(status);
             rule.settle(path, of, response.headers_mut(), received);
+            if response.extensions().get::<OfFile>().is_some()
+                && response.headers().contains_key(IGNORED)
+            {
+                // What decides on a file is of the proxy itself.
+                response.headers_mut().insert(IGNORED, HeaderValue::from_static(""));
+            }
             self.substitute(services, &mut response);
             if let Some(max) = rule.answer_max {
                 self.limit(services, &mut response, length, max)?;

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use http::StatusCode;
 use http::header::HeaderName;
 
@@ -35,8 +36,8 @@ const FUTURE_MAX: u64 = 365 * 24 * 3600 * SECOND;
 pub struct Limit {
     /// The terms that it enforces.
     pub terms: LimitTerms,
-    /// Shared with the limit that a reload replaces.
-    state: OnceLock<Arc<LimitState>>,
+    /// Shared with the limits of the same name, and with the limit that a reload replaces.
+    state: Arc<OnceLock<Arc<LimitState>>>,
 }
 
 /// Terms of a limit.
@@ -44,6 +45,8 @@ pub struct Limit {
 pub struct LimitTerms {
     /// Name of the rule.
     pub rule: String,
+    /// Name that limits share which count together.
+    pub name: Option<String>,
     /// The key that requests are counted by.
     pub by: LimitKey,
     /// Requests in a time.
@@ -111,7 +114,17 @@ pub(crate) struct LimitState {
 impl Limit {
     /// Creates a limit whose counters are at zero.
     pub fn new(terms: LimitTerms) -> Limit {
-        Limit { terms, state: OnceLock::new() }
+        Limit { terms, state: Arc::default() }
+    }
+
+    /// Returns the limit with the counters of another one of its name, if one is known, so that
+    /// both count together. Otherwise it becomes known.
+    pub(crate) fn shared(&self, known: &mut HashMap<String, Limit>) -> Limit {
+        let Some(name) = &self.terms.name else { return self.clone() };
+        // What is counted by another key counts apart.
+        let name = format!("{:?} {name}", self.terms.by);
+        let first = known.entry(name).or_insert_with(|| self.clone());
+        Limit { terms: self.terms.clone(), state: first.state.clone() }
     }
 
     /// Continues to count in the counters of a limit that states the same.

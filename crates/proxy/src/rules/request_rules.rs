@@ -82,7 +82,16 @@ impl Rules {
     /// Compiles these rules, in this order. Requests that none matches have the settings `base`.
     pub fn new(list: Vec<Rule>, base: &Settings) -> Rules {
         let changes_query = list.iter().any(|rule| !rule.query.is_default());
-        let marked = |rule: Rule| Arc::new(rule.identified().marked(changes_query));
+        let mut known = HashMap::new();
+        let marked = |mut rule: Rule| {
+            if let Some(actions) =
+                rule.actions.as_mut().filter(|actions| !actions.limits.is_empty())
+            {
+                let limits = &mut Arc::make_mut(actions).limits;
+                limits.iter_mut().for_each(|limit| *limit = Arc::new(limit.shared(&mut known)));
+            }
+            Arc::new(rule.identified().marked(changes_query))
+        };
         Rules::compiled(list.into_iter().map(marked).collect(), base.clone())
     }
 

@@ -92,7 +92,7 @@ fn in_lines(told: &Value, now: SystemTime) -> String {
             "memory",
             format!(
                 "{} resident, {} for the cache",
-                units::about(whole("memory_bytes")),
+                told["memory_bytes"].as_u64().map_or("unknown".to_owned(), units::about),
                 units::about(whole("memory_limit_bytes"))
             ),
         ),

@@ -336,6 +336,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "limit-by", LIMIT_KEY, ["client"], live, example(r#""header.X-API-Key""#)
         -> actions.guards.by;
 
+    /// Name that limits of several rules share, which then count together, each by its own rate:
+    /// they need the same `limit-by`. "none": the limit counts alone.
+    "limit-name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""api""#)
+        -> actions.guards.limit_name;
+
     /// Status of refusals.
     "limit-status", Kind::Int(400, 599), ["429"], live, example("503") -> actions.guards.status;
 

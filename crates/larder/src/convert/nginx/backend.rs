@@ -320,7 +320,8 @@ pub fn bare_directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> 
         let (good, odd): (Vec<&String>, Vec<&String>) =
             index.args.iter().partition(|name| !name.contains(['$', '/']) && !is_program(name));
         if !odd.is_empty() {
-            out.lose(&index.at, "index", "only names of files are tried");
+            let reason = "only names of files are tried: a directory with a program is one without";
+            out.lose(&index.at, "index", reason);
         }
         if !good.is_empty() {
             found.options.insert("index", list(&good));

@@ -42,7 +42,8 @@ impl Alternatives {
         self
     }
 
-    fn negated(&self) -> Result<Alternatives, String> {
+    /// Returns the opposite.
+    pub fn negated(&self) -> Result<Alternatives, String> {
         match &self.wider {
             Some(why) => Err(why.clone()),
             None => Ok(Alternatives { any: negated(&self.any)?, ..Alternatives::default() }),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::syntax::{Directive, walk};
 
 /// Directives in whose arguments variables are replaced. Others compare them.
-const WITH_TEXTS: [&str; 10] = [
+const WITH_TEXTS: [&str; 11] = [
     "proxy_pass",
     "proxy_set_header",
     "proxy_redirect",
@@ -16,6 +16,7 @@ const WITH_TEXTS: [&str; 10] = [
     "alias",
     "sub_filter",
     "try_files",
+    "subs_filter",
 ];
 
 /// Texts by the name of the variable.
@@ -33,6 +34,25 @@ fn sets(block: &[Directive], variable: &str) -> usize {
 }
 
 fn within(block: &mut [Directive], around: &Texts) {
+    let texts = texts_of(block, around);
+    let handed = handed_on(block, &texts);
+    for one in block.iter_mut() {
+        if WITH_TEXTS.contains(&one.name.as_str()) {
+            one.args.iter_mut().for_each(|arg| *arg = replaced(arg, &texts));
+        }
+        let handed = handed.iter().find(|(name, _)| one.name == "location" && one.arg(0) == name);
+        if let Some(inner) = one.block.as_mut() {
+            let mut known = constant(&texts);
+            let groups = one.args.get(1).filter(|_| one.args[0].starts_with('~'));
+            known.extend(groups.map(|regex| named_groups(regex)).unwrap_or_default());
+            known.extend(handed.map(|(_, texts)| texts.clone()).unwrap_or_default());
+            within(inner, &known);
+        }
+    }
+}
+
+/// Returns the texts of a block, with those around it.
+fn texts_of(block: &[Directive], around: &Texts) -> Texts {
     let mut texts = around.clone();
     // Until the request is passed on, these change what other variables stand for.
     let changes = block.iter().any(|one| matches!(one.name.as_str(), "if" | "rewrite"));
@@ -43,19 +63,32 @@ fn within(block: &mut [Directive], around: &Texts) {
             texts.insert(name.to_owned(), text);
         }
     }
-    for one in block.iter_mut() {
-        if WITH_TEXTS.contains(&one.name.as_str()) {
-            one.args.iter_mut().for_each(|arg| *arg = replaced(arg, &texts));
-        }
-        if let Some(inner) = one.block.as_mut() {
-            // A location or `if` may have another path, and groups of its own.
-            let known = texts.iter().filter(|(_, text)| !text.contains('$'));
-            let known = known.map(|(name, text)| (name.clone(), text.clone()));
-            let groups = one.args.get(1).filter(|_| one.args[0].starts_with('~'));
-            let groups = groups.map(|regex| named_groups(regex)).unwrap_or_default();
-            within(inner, &known.chain(groups).collect());
-        }
-    }
+    texts
+}
+
+/// Returns the texts that hold in a location or `if` within: it may have another path, and groups
+/// of its own.
+fn constant(texts: &Texts) -> Texts {
+    let known = texts.iter().filter(|(_, text)| !text.contains('$'));
+    known.map(|(name, text)| (name.clone(), text.clone())).collect()
+}
+
+/// Returns the texts that the one location with `try_files` in front of a named location hands on
+/// to it, groups of its expression included, by name.
+fn handed_on(block: &[Directive], texts: &Texts) -> Vec<(String, Texts)> {
+    let mut names = Vec::new();
+    walk(block, &mut |one| {
+        let last = one.args.last().filter(|last| last.starts_with('@'));
+        names.extend(last.filter(|_| one.name != "location").cloned());
+    });
+    let last = |one: &Directive| {
+        let tries = one.inner().iter().find(|one| one.name == "try_files")?;
+        tries.args.last().cloned()
+    };
+    let all = block.iter().filter(|one| one.name == "location");
+    all.filter_map(|one| Some((last(one)?, texts_of(one.inner(), &constant(texts)))))
+        .filter(|(last, _)| names.iter().filter(|name| *name == last).count() == 1)
+        .collect()
 }
 
 /// Returns the named groups of an expression, each with the variable that has its number.

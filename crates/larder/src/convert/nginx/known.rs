@@ -182,6 +182,8 @@ pub const TRANSLATED: &[&str] = &[
     "sub_filter",
     "sub_filter_once",
     "sub_filter_types",
+    "subs_filter",
+    "subs_filter_types",
     "sub_filter_last_modified",
     "proxy_intercept_errors",
     "proxy_ssl_verify",

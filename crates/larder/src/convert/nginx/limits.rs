@@ -1,7 +1,6 @@
 //! `limit_req`, `limit_conn`, `limit_rate` and `auth_basic`: rules that admit requests.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::syntax::Directive;
@@ -13,7 +12,6 @@ use crate::convert::units_of_others::{size, size_text};
 #[derive(Debug, Default)]
 pub struct Zones {
     by_name: BTreeMap<(String, String), Zone>,
-    used: RefCell<BTreeSet<(String, String)>>,
 }
 
 #[derive(Debug)]
@@ -48,14 +46,6 @@ impl Zones {
         zone.key.clone()?;
         Ok(zone)
     }
-
-    /// Reports a zone that several locations share, unless each client has its own place there.
-    fn note_use(&self, one: &Directive, name: &str, out: &mut Output) {
-        if !self.used.borrow_mut().insert((one.name.clone(), name.to_owned())) {
-            let reason = "each location counts by itself";
-            out.lose(&one.at, &format!("{} {name}", one.name), reason);
-        }
-    }
 }
 
 /// Returns what a zone counts by, as the value of `limit-by`.
@@ -82,8 +72,8 @@ pub fn write(place: &Place<'_, '_>, zones: &Zones, out: &mut Output) {
         let zone = zones.of(one, one.arg(0)).map(|zone| zone.key.clone().unwrap_or_default());
         match (zone, one.arg(1).parse::<u32>()) {
             (Ok(key), Ok(most @ 1..)) => {
-                zones.note_use(one, one.arg(0), out);
                 let mut rule = draft(one, place, key);
+                rule.set("limit-name", text(one.arg(0)));
                 rule.set("limit-concurrent", most.to_string());
                 rule.push(out);
             }
@@ -105,12 +95,12 @@ fn requests(one: &Directive, place: &Place<'_, '_>, zones: &Zones, out: &mut Out
         Ok(found) => found,
         Err(why) => return out.lose(&one.at, "limit_req", &why),
     };
-    zones.note_use(one, name, out);
     let number = |name| option(name).and_then(|number| number.parse::<u32>().ok());
     let burst = number("burst=").unwrap_or(0);
     let undelayed = if one.args.iter().any(|arg| arg == "nodelay") { burst } else { 0 };
     let queue = burst.saturating_sub(number("delay=").unwrap_or(undelayed));
     let mut rule = draft(one, place, key);
+    rule.set("limit-name", text(name));
     rule.set("limit-rate", text(&rate));
     for (key, count) in [("limit-burst", burst), ("limit-queue", queue)] {
         if count > 0 {

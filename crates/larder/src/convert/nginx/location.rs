@@ -20,6 +20,8 @@ pub enum Source {
     Stored,
     Passed,
     Files,
+    /// Any responses, under the condition of an `if`.
+    If,
     /// Responses of the rule itself, with this status.
     Rule(u16),
 }
@@ -230,6 +232,7 @@ fn add(key: &str, value: &str, is_always: bool, source: Source, rule: &mut RuleD
             rule.set("statuses", list(&ADDED));
             rule.add("answer-set", entry);
         }
+        Source::If => rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &entry),
         // nginx writes variables for each client.
         Source::Stored if is_judged(key) || value.contains('{') => {
             rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &entry);
@@ -366,19 +369,18 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             &part[..end.unwrap_or(part.len())]
         })
         .collect();
+    // A group is a part of the path, unless an `if` has expressions of its own.
+    let has_if = scope.block().iter().any(|one| one.name == "if");
+    let is_plain = |name: &&str| PLAIN.contains(name) || (!has_if && name.parse::<u8>().is_ok());
     let has_query = ["request_uri", "args", "query_string"].iter().any(|name| names.contains(name));
     let mut parameters: Vec<&str> = Vec::new();
-    for name in names.into_iter().filter(|name| !PLAIN.contains(name)) {
+    for name in names.into_iter().filter(|name| !is_plain(name)) {
         if let Some(field) = name.strip_prefix("http_") {
             rule.add("key-headers", field.replace('_', "-"));
         } else if let Some(parameter) = name.strip_prefix("arg_") {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
             rule.add("key-cookies", cookie);
-        } else if name.parse::<usize>().is_ok() {
-            // The whole path, which the key has, determines its groups.
-            let reason = format!("URLs with the same ${name} do not share a response");
-            out.lose(&key.at, "proxy_cache_key", &reason);
         } else if scope.has_key_class(name) {
             rule.add("key-classes", name);
         } else {
@@ -402,7 +404,7 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
     };
     let (bypass, no_store) = (tokens("proxy_cache_bypass"), tokens("proxy_no_cache"));
     let mut both = Alternatives::default();
-    let mut unstored = Alternatives::default();
+    let (mut unstored, mut refreshed) = (Alternatives::default(), Alternatives::default());
     let at = scope.get("proxy_cache_bypass").or(scope.get("proxy_no_cache"));
     let at = at.map(|one| one.at.clone()).unwrap_or_default();
     let mut closed = false;
@@ -414,7 +416,17 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
                 if let Some(why) = &found.wider {
                     out.lose(&at, &format!("{directive} {token}"), why);
                 }
-                if is_bypass { both.extend(found) } else { unstored.extend(found) }
+                match (is_bypass, no_store.contains(token)) {
+                    (false, _) => unstored.extend(found),
+                    (true, false) if !is_personal(&found) => refreshed.extend(found),
+                    (true, is_same) => {
+                        both.extend(found);
+                        if !is_same {
+                            let reason = "what depends on cookies or credentials is not stored";
+                            out.lose(&at, &format!("{directive} {token}"), reason);
+                        }
+                    }
+                }
             }
             Err(_) if matches!(token.as_str(), "0" | "") => {}
             Err(why) => {
@@ -423,17 +435,15 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
                 closed = true;
             }
         }
-        if is_bypass && !no_store.contains(token) {
-            let reason = "a bypass does not store the response either";
-            out.lose(&at, &format!("{directive} {token}"), reason);
-        }
     }
     if closed {
         both = Alternatives::of(Tests::default());
     }
-    for (found, key, value, what) in
-        [(both, "bypass", "true", "bypass"), (unstored, "store", "false", "not stored")]
-    {
+    for (found, key, value, what) in [
+        (both, "bypass", "true", "bypass"),
+        (unstored, "store", "false", "not stored"),
+        (refreshed, "refresh", "true", "refresh"),
+    ] {
         if found.any.is_empty() {
             continue;
         }
@@ -449,6 +459,18 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
         rule.set(key, value);
         rule.push(out);
     }
+}
+
+/// Returns whether a condition looks at what tells clients apart, or may: classes.
+fn is_personal(found: &Alternatives) -> bool {
+    let names_client = |value: &String| {
+        let name = value.trim_start_matches('!').split(':').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("cookie") || name.eq_ignore_ascii_case("authorization")
+    };
+    found.any.iter().flat_map(|test| &test.0).any(|(key, values)| {
+        matches!(key.trim_start_matches("not-"), "cookies" | "classes")
+            || (key.ends_with("headers") && values.iter().any(names_client))
+    })
 }
 
 fn both_of(found: &Vec<Tests>, around: &[Tests]) -> Vec<Tests> {

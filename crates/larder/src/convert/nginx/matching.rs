@@ -30,10 +30,22 @@ impl<'a> Location<'a> {
         Location { directive, outer, kind, path, when, any, is_wider: false, is_final: false }
     }
 
-    /// Returns whether it is for all paths below a directory other than the root.
-    pub fn is_path(&self) -> bool {
+    /// Returns whether it is for all paths below a directory other than the root, and no other
+    /// location is for some of them.
+    pub fn is_whole_path(&self, all: &[Location<'_>]) -> bool {
         let is_prefix = matches!(self.kind, Kind::Prefix | Kind::Final);
-        is_prefix && self.path.ends_with('/') && self.path != "/"
+        let is_inside = |other: &Location<'_>| {
+            let mut outer = other.outer.iter();
+            match other.kind {
+                Kind::Regex if self.kind == Kind::Final => {
+                    outer.any(|outer| std::ptr::eq(*outer, self.directive))
+                }
+                Kind::Regex => true,
+                _ => other.path != self.path && other.path.starts_with(&self.path),
+            }
+        };
+        let is_path = is_prefix && self.path.ends_with('/') && self.path != "/";
+        is_path && !all.iter().any(is_inside)
     }
 }
 
@@ -53,39 +65,54 @@ pub fn ordered(block: &[Directive]) -> (Vec<Location<'_>>, Vec<(&Directive, &'st
     // nginx takes the longest prefix, then the expressions within it, then those around it in
     // their order unless the prefix is final.
     let order = |location: &Location<'_>| {
-        let depth = usize::MAX - outer_path(location).map_or(0, |path| path.len() + 1);
-        let mut around = location.outer.iter().map(|outer| kind_and_path(outer).0);
-        match location.kind {
-            _ if around.any(|kind| kind == Kind::Regex) => (4, 0),
+        // What is within an expression comes where that does.
+        let (kind, outer) = match before_regex(location) {
+            Some(outer) => (Kind::Regex, outer),
+            None => (location.kind, &location.outer[..]),
+        };
+        let mut kinds = outer.iter().map(|outer| kind_and_path(outer).0);
+        let is_final = kinds.any(|kind| kind == Kind::Final);
+        let around = outer.last().map(|outer| kind_and_path(outer));
+        let is_within = |wanted: Kind| around.is_some_and(|(kind, _)| kind == wanted);
+        let path = around.filter(|(kind, _)| matches!(kind, Kind::Prefix | Kind::Final));
+        let depth = usize::MAX - path.map_or(0, |(_, path)| path.len() + 1);
+        match kind {
             Kind::Exact => (0, 0),
-            Kind::Regex if is_within(location, Kind::Exact) => (0, 0),
-            Kind::Regex if location.is_final => (1, depth),
+            Kind::Regex if is_within(Kind::Exact) => (0, 0),
+            Kind::Regex if is_final => (1, depth),
             Kind::Final => (2, usize::MAX - location.path.len()),
-            Kind::Regex if is_within(location, Kind::Prefix) => (3, depth),
+            Kind::Regex if is_within(Kind::Prefix) => (3, depth),
             Kind::Regex => (4, 0),
             Kind::Prefix => (5, usize::MAX - location.path.len()),
         }
     };
     all.sort_by_key(order);
-    let prefixes: Vec<(String, bool)> = all
-        .iter()
+    let prefixes: Vec<Location<'_>> = (all.iter())
         .filter(|location| matches!(location.kind, Kind::Prefix | Kind::Final))
-        .map(|location| (location.path.clone(), location.is_final))
+        .cloned()
         .collect();
     for location in &mut all {
-        let own = match (location.kind, outer_path(location)) {
-            (Kind::Final, _) => location.path.clone(),
-            (Kind::Regex, Some(path)) => path.to_owned(),
+        let regex = before_regex(location);
+        let own = match (location.kind, regex.and_then(|outer| outer_path(outer))) {
+            (Kind::Final, _) if regex.is_none() => location.path.clone(),
+            (_, Some(path)) => path.to_owned(),
             _ => continue,
         };
         // A longer prefix is for other expressions, or comes after them.
-        let is_regex = location.kind == Kind::Regex;
-        let longer = prefixes
-            .iter()
-            .filter(|(_, is_final)| is_regex || !is_final)
-            .filter(|(path, _)| path.len() > own.len() && path.starts_with(&own))
-            .filter(|(path, _)| !is_regex || !is_own(location, path));
-        let longer: Vec<String> = longer.map(|(path, _)| format!("{path}*")).collect();
+        let is_regex = regex.is_some();
+        // Expressions beside a prefix are tried after those within it, unless it is final.
+        let around = regex.and_then(|outer| outer.last());
+        let is_beside = |prefix: &Location<'_>| {
+            let is_around = |one: &&Directive| around.is_some_and(|of| std::ptr::eq(*one, *of));
+            let at = prefix.outer.iter().position(is_around);
+            let beside = at.map(|at| prefix.outer.get(at + 1).unwrap_or(&prefix.directive));
+            beside.is_some_and(|one| kind_and_path(one).0 != Kind::Final)
+        };
+        let longer = (prefixes.iter())
+            .filter(|prefix| is_regex || !prefix.is_final)
+            .filter(|prefix| prefix.path.len() > own.len() && prefix.path.starts_with(&own))
+            .filter(|prefix| !is_regex || !(is_own(location, &prefix.path) || is_beside(prefix)));
+        let longer: Vec<String> = longer.map(|prefix| format!("{}*", prefix.path)).collect();
         location.when.add("not-paths", longer);
     }
     (all, lost)
@@ -96,14 +123,19 @@ fn is_own(location: &Location<'_>, path: &str) -> bool {
     location.outer.iter().any(|outer| kind_and_path(outer).1 == path)
 }
 
-/// Returns the path of the prefix location around a location.
-fn outer_path<'a>(location: &Location<'a>) -> Option<&'a str> {
-    let (kind, path) = kind_and_path(location.outer.last()?);
-    matches!(kind, Kind::Prefix | Kind::Final).then_some(path)
+/// Returns the locations around the outermost expression that a location is, or is within.
+fn before_regex<'l, 'a>(location: &'l Location<'a>) -> Option<&'l [&'a Directive]> {
+    let is_regex = |outer: &&Directive| kind_and_path(outer).0 == Kind::Regex;
+    match location.outer.iter().position(is_regex) {
+        Some(at) => Some(&location.outer[..at]),
+        None => (location.kind == Kind::Regex).then_some(&location.outer),
+    }
 }
 
-fn is_within(location: &Location<'_>, kind: Kind) -> bool {
-    location.outer.last().is_some_and(|outer| kind_and_path(outer).0 == kind)
+/// Returns the path of the innermost of these locations, if it is one by prefix.
+fn outer_path<'a>(outer: &[&'a Directive]) -> Option<&'a str> {
+    let (kind, path) = kind_and_path(outer.last()?);
+    matches!(kind, Kind::Prefix | Kind::Final).then_some(path)
 }
 
 /// Reads the locations of a block, and those within them.

@@ -3,10 +3,11 @@
 use proxy::rules::access::HostPattern;
 use proxy::rules::request_rules::ServerTemplate;
 
-use crate::convert::nginx::backend::Upstreams;
+use crate::convert::nginx::backend::{Servers, Upstreams};
+use crate::convert::nginx::matching::{Kind, Location};
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::output::{Output, list};
+use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::RuleDraft;
 
 /// A host that does not exist, in place of hosts that the configuration does not list.
@@ -97,6 +98,48 @@ impl NamedBackend {
         }
         rule.set("allowed-hosts", list(&allowed));
     }
+}
+
+/// Lets requests to a location name the server.
+pub fn name_server(
+    named: &NamedBackend,
+    one: &Location<'_>,
+    hosts: &[String],
+    rule: &mut RuleDraft,
+    out: &mut Output,
+) {
+    // Other expressions would have other groups.
+    let others = ["if", "rewrite"];
+    let mut inner = one.directive.inner().iter();
+    let is_own = one.kind == Kind::Regex
+        && one.any.is_empty()
+        && !inner.any(|one| others.contains(&one.name.as_str()));
+    if named.has_captures() && !is_own {
+        let reason = "groups of another expression name the server: answered with 501";
+        out.lose(&one.directive.at, "proxy_pass", reason);
+        return rule.set("respond", text("501 Not converted: proxy_pass"));
+    }
+    named.write(one.directive, hosts, rule, out);
+}
+
+/// Writes the rule for requests for which the class that names the server is empty.
+pub fn otherwise(
+    (one, servers): (&Location<'_>, &Servers),
+    hosts: &[String],
+    rule: &mut RuleDraft,
+    out: &mut Output,
+) {
+    let named = servers.named.as_ref().filter(|_| rule.has("upstream"));
+    let Some((class, named)) = named.and_then(NamedBackend::otherwise) else { return };
+    if rule.when.get("classes").is_some() {
+        out.lose(&one.directive.at, "proxy_pass", "too many classes: answered with 501");
+        return rule.set("respond", text("501 Not converted: proxy_pass"));
+    }
+    let mut other = rule.clone();
+    other.name.push_str(" otherwise");
+    other.when.add("classes", [format!("{class}=")]);
+    name_server(&named, one, hosts, &mut other, out);
+    other.push(out);
 }
 
 /// Returns a target as a text that names a server. The error is a sentence.

@@ -8,6 +8,7 @@ use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::vcl::condition::both;
 
 /// Where rules are made: the requests, names, and what is in effect.
 pub struct Place<'a, 'b> {
@@ -110,6 +111,9 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     if found.any.iter().any(Tests::adds_head) {
         out.note(&one.at, &what, "GET includes HEAD in a rule");
     }
+    if acts.iter().any(|act| act.name == "add_header") {
+        added_fields(one, &found, place, out);
+    }
     let scope = place.scope.inner(one.inner());
     for test in &found.any {
         let (when, any) = match place.when.and(test) {
@@ -133,9 +137,41 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
                     rule.set("log-percent", "0");
                     rule.push(out);
                 }
+                "add_header" => {}
                 name => out.lose(&act.at, name, "not translated within an if"),
             }
         }
+    }
+}
+
+/// Pushes the rules of `add_header` within an `if`. They hold unless a later `if` of the location
+/// does, whose directives hold then.
+fn added_fields(one: &Directive, found: &Alternatives, place: &Place<'_, '_>, out: &mut Output) {
+    let what = format!("if {}", one.args.join(" "));
+    let block = place.scope.block().iter();
+    let later = block.skip_while(|other| other.at != one.at).skip(1);
+    let mut all = Ok(found.any.clone());
+    for other in later.filter(|other| other.name == "if") {
+        all = all.and_then(|all| both(&all, &of_if(other, place.variables)?.negated()?.any));
+    }
+    let all = match all {
+        Ok(all) => all,
+        Err(why) => return out.lose(&one.at, &what, &format!("add_header: {why}")),
+    };
+    if !place.scope.added(&["add_header"]).is_empty() {
+        let reason = "the fields that the location adds are sent as well";
+        out.lose(&one.at, &what, reason);
+    }
+    let scope = place.scope.alone(one.inner());
+    for test in all {
+        let Some(when) = place.when.and(&test) else {
+            out.lose(&one.at, &what, "too many conditions of one kind");
+            continue;
+        };
+        let mut rule = Place { when: &when, ..*place }.rule("if");
+        rule.continues = true;
+        response_fields(&scope, Source::If, place.server_name, &mut rule, out);
+        rule.push(out);
     }
 }
 
@@ -153,9 +189,15 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
         Ok(status) => (status, one.args.get(1)),
         Err(_) => (302, one.args.first()),
     };
-    let mut rule = place.rule("return");
     let what = format!("return {status}");
     let value = rest.map(|rest| place.scope.template(rest, place.server_name));
+    if let (301 | 302 | 303 | 307 | 308, Some(None)) = (status, &value)
+        && let Some(url) = rest.and_then(|rest| rest.strip_suffix("$is_args$args"))
+        && let Some(url) = place.scope.template(url, place.server_name)
+    {
+        return with_query(status, &url, place, out);
+    }
+    let mut rule = place.rule("return");
     match (status, value) {
         (_, Some(None)) => {
             out.lose(&one.at, &what, "a variable has no equivalent: answered with 500");
@@ -184,6 +226,18 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     }
     response_fields(place.scope, Source::Rule(status), place.server_name, &mut rule, out);
     rule.push(out);
+}
+
+/// Pushes the rules of a redirect that keeps the query, if there is one.
+fn with_query(status: u16, url: &str, place: &Place<'_, '_>, out: &mut Output) {
+    for (key, query) in queries(String::new(), true, true) {
+        let mut rule = place.rule("return");
+        let mark = if query.is_empty() { "" } else { "?" };
+        key.into_iter().for_each(|key| rule.when.add(key, ["*".to_owned()]));
+        rule.set("redirect", text(&format!("{status} {url}{mark}{query}")));
+        response_fields(place.scope, Source::Rule(status), place.server_name, &mut rule, out);
+        rule.push(out);
+    }
 }
 
 fn reason(status: u16) -> String {

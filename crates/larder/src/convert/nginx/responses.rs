@@ -174,15 +174,29 @@ fn file(scope: &Scope<'_>, target: &str) -> Option<String> {
     (!root.contains('$')).then(|| format!("{}{target}", root.trim_end_matches('/')))
 }
 
-/// Adds the texts of `sub_filter`.
+/// Adds the texts of `sub_filter`, or of `subs_filter` of a module.
 pub fn texts(scope: &Scope<'_>, name: &str, rule: &mut RuleDraft, out: &mut Output) {
-    let is_once = scope.arg("sub_filter_once") != Some("off");
+    let is_module = scope.all(&["sub_filter"]).is_empty();
+    let (directive, types) = match is_module {
+        true => ("subs_filter", "subs_filter_types"),
+        false => ("sub_filter", "sub_filter_types"),
+    };
+    let is_once = !is_module && scope.arg("sub_filter_once") != Some("off");
+    let texts = scope.all(&[directive]);
+    let ignores_case = |one: &&Directive| !is_module || one.arg(2).contains('i');
+    let is_insensitive = texts.first().is_some_and(ignores_case);
     let mut all = Vec::new();
-    for one in scope.all(&["sub_filter"]) {
+    for one in texts {
+        let is_once = is_once || one.arg(2).contains('o');
+        if one.arg(2).contains('r') || ignores_case(&one) != is_insensitive {
+            let reason = "only texts, in the same case for all, have an equivalent";
+            out.lose(&one.at, directive, reason);
+            continue;
+        }
         let to = scope.template(one.arg(1), name);
         let to = to.filter(|to| Substitute::new(one.arg(0), to, is_once).is_ok());
         let Some(to) = to.filter(|_| !one.arg(0).contains('$')) else {
-            out.lose(&one.at, "sub_filter", "its variables have no equivalent");
+            out.lose(&one.at, directive, "its variables have no equivalent");
             continue;
         };
         let once = if is_once { ", once = true" } else { "" };
@@ -192,8 +206,10 @@ pub fn texts(scope: &Scope<'_>, name: &str, rule: &mut RuleDraft, out: &mut Outp
         return;
     }
     rule.set("substitute", format!("[{}]", all.join(", ")));
-    rule.set("substitute-ignore-case", "true");
-    if let Some(types) = scope.get("sub_filter_types") {
+    if is_insensitive {
+        rule.set("substitute-ignore-case", "true");
+    }
+    if let Some(types) = scope.get(types) {
         let types = types.args.iter().map(String::as_str).chain(["text/html"]);
         rule.set("substitute-types", list(&types.collect::<Vec<_>>()));
     }

@@ -18,6 +18,11 @@ impl<'a> Scope<'a> {
         Scope { levels, classes: self.classes }
     }
 
+    /// Returns the scope of a block without those around it.
+    pub fn alone(&self, block: &'a [Directive]) -> Scope<'a> {
+        Scope { levels: vec![block], classes: self.classes }
+    }
+
     /// Returns the scope with the variables that have become classes.
     pub fn with_classes(self, classes: &'a ClassDrafts) -> Scope<'a> {
         Scope { classes: Some(classes), ..self }

@@ -7,14 +7,14 @@ use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
-use crate::convert::nginx::named_backend::NamedBackend;
+use crate::convert::nginx::named_backend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::syntax::{Directive, walk};
 use crate::convert::nginx::tries::{self, Behind};
 use crate::convert::nginx::values::template;
-use crate::convert::nginx::{Http, account, walk};
+use crate::convert::nginx::{Http, account};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -128,7 +128,7 @@ impl<'a> Server<'a> {
     }
 
     /// Hosts as rules name them.
-    fn hosts(&self) -> impl Iterator<Item = &String> {
+    pub fn hosts(&self) -> impl Iterator<Item = &String> {
         self.names.iter().chain(&self.below)
     }
 
@@ -207,11 +207,9 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
         locations.iter().filter_map(|one| Some((one, passed(one, &scope)?))).collect();
     let is_root = |one: &Location<'_>| one.kind != Kind::Regex && one.path == "/";
     let root = locations.iter().find(|one| is_root(one));
-    let has_regex = locations.iter().any(|one| one.kind == Kind::Regex);
     let is_site = |(one, _): &(&Location<'_>, Scope<'_>)| {
-        let is_site = one.is_path() && !server.names.is_empty();
-        let is_alone = one.kind == Kind::Final || !has_regex;
-        is_site && is_alone && one.directive.inner().iter().any(|own| own.name == "proxy_pass")
+        let is_own = one.directive.inner().iter().any(|own| own.name == "proxy_pass");
+        one.is_whole_path(&locations) && !server.names.is_empty() && is_own
     };
     let of_root = passed.iter().find(|(one, _)| is_root(one));
     let found = match (of_root, root) {
@@ -223,8 +221,8 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     };
     let found = found.filter(Backend::is_of_site);
     let any = || {
-        let all = passed.iter().map(|(_, inner)| of_location(inner, http, out));
-        let all: Vec<Backend> = all.collect();
+        let all: Vec<Backend> =
+            passed.iter().map(|(_, scope)| of_location(scope, http, out)).collect();
         let is_any = !all.is_empty();
         is_any.then(|| all.into_iter().rfind(Backend::is_of_site).unwrap_or(Backend::None))
     };
@@ -623,7 +621,8 @@ impl<'a> LocationOf<'a, '_> {
                     self.try_root(location.arg("root").unwrap_or_default(), &mut rule, out);
                     behind.add_files(location, &mut rule, out);
                 }
-                self.otherwise(one, servers, &mut rule, out);
+                let hosts = self.server.hosts().cloned().collect::<Vec<_>>();
+                named_backend::otherwise((one, servers), &hosts, &mut rule, out);
             }
             Backend::Files(files) => self.files(one, files, place, &mut rule, out),
             Backend::None => {
@@ -669,9 +668,7 @@ impl<'a> LocationOf<'a, '_> {
     /// Returns whether a directory at the path of a location can be a site beside the server's.
     fn is_site(&self, one: &Location<'_>) -> bool {
         let (locations, _) = matching::ordered(self.server.block());
-        let has_regex = locations.iter().any(|one| one.kind == Kind::Regex);
-        let is_alone = one.kind == Kind::Final || !has_regex;
-        one.is_path() && is_alone && !self.server.names.is_empty()
+        one.is_whole_path(&locations) && !self.server.names.is_empty()
     }
 
     /// Refuses the requests of a location that no client may reach, or that cannot be stated.
@@ -743,20 +740,31 @@ impl<'a> LocationOf<'a, '_> {
         location::response_fields(scope, source, self.name, rule, out);
     }
 
-    /// Sends the path of a `proxy_pass` with variables, without the query of the request.
+    /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
     fn whole_path(&self, one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
         let is_regex = one.kind == Kind::Regex && one.any.is_empty();
         let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
             .iter()
             .find_map(|end| path.strip_suffix(end))
             .or_else(|| path.ends_with("$request_uri").then_some(path));
-        let made =
-            template(bare.unwrap_or(path), self.name).map(|path| path.replace("{uri}", "{path}"));
-        match made.filter(|path| !path.contains(['?', '#'])) {
-            Some(path) if is_regex || !path.contains("{capture.") => {
+        let (path, query) = match (bare, path.split_once('?')) {
+            (Some(path), _) => (path, None),
+            (None, Some((path, query))) => (path, Some(query)),
+            (None, None) => (path, Some("")),
+        };
+        let made = template(path, self.name).map(|path| path.replace("{uri}", "{path}"));
+        let query = query.map_or(Some(None), |query| template(query, self.name).map(Some));
+        let is_plain = |(path, query): &(String, Option<String>)| {
+            let captures = query.iter().chain([path]).any(|text| text.contains("{capture."));
+            !path.contains(['?', '#']) && (is_regex || !captures)
+        };
+        match made.zip(query).filter(is_plain) {
+            Some((path, query)) => {
                 rule.set("set-path", text(&path));
-                if bare.is_none() {
-                    rule.add("remove-query", "*");
+                match query.as_deref() {
+                    Some("") => rule.add("remove-query", "*"),
+                    Some(query) => rule.set("set-query", text(query)),
+                    None => {}
                 }
             }
             _ => {
@@ -781,7 +789,14 @@ impl<'a> LocationOf<'a, '_> {
             Backend::Files(_) => self.beside_files(one, servers, rule, out),
             Backend::Servers(_) | Backend::None => {
                 match named {
-                    Some(named) => self.named(one, named, rule, out),
+                    Some(named) => {
+                        if self.server.is_default {
+                            let reason = "hosts that neither server_name nor a map lists get 403";
+                            out.note(&one.directive.at, "proxy_pass", reason);
+                        }
+                        let hosts = self.server.hosts().cloned().collect::<Vec<_>>();
+                        named_backend::name_server(named, one, &hosts, rule, out);
+                    }
                     None => rule.set("upstream", list(&servers.all)),
                 }
                 rule.when.add("sites", [self.site_name.to_owned()]);
@@ -799,54 +814,6 @@ impl<'a> LocationOf<'a, '_> {
                 }
             }
         }
-    }
-
-    /// Lets requests name the server.
-    fn named(
-        &self,
-        one: &Location<'_>,
-        named: &NamedBackend,
-        rule: &mut RuleDraft,
-        out: &mut Output,
-    ) {
-        // Other expressions would have other groups.
-        let others = ["if", "rewrite"];
-        let mut inner = one.directive.inner().iter();
-        let is_own = one.kind == Kind::Regex
-            && one.any.is_empty()
-            && !inner.any(|one| others.contains(&one.name.as_str()));
-        if named.has_captures() && !is_own {
-            let reason = "groups of another expression name the server: answered with 501";
-            out.lose(&one.directive.at, "proxy_pass", reason);
-            return rule.set("respond", text("501 Not converted: proxy_pass"));
-        }
-        let hosts: Vec<String> = self.server.hosts().cloned().collect();
-        if self.server.is_default && !hosts.is_empty() {
-            let reason = "hosts that neither server_name nor a map lists get 403";
-            out.note(&one.directive.at, "proxy_pass", reason);
-        }
-        named.write(one.directive, &hosts, rule, out);
-    }
-
-    /// Writes the rule for requests for which the class that names the server is empty.
-    fn otherwise(
-        &self,
-        one: &Location<'_>,
-        servers: &Servers,
-        rule: &mut RuleDraft,
-        out: &mut Output,
-    ) {
-        let named = servers.named.as_ref().filter(|_| rule.has("upstream"));
-        let Some((class, named)) = named.and_then(NamedBackend::otherwise) else { return };
-        if rule.when.get("classes").is_some() {
-            out.lose(&one.directive.at, "proxy_pass", "too many classes: answered with 501");
-            return rule.set("respond", text("501 Not converted: proxy_pass"));
-        }
-        let mut other = rule.clone();
-        other.name.push_str(" otherwise");
-        other.when.add("classes", [format!("{class}=")]);
-        self.named(one, &named, &mut other, out);
-        other.push(out);
     }
 
     /// Names the directory whose files come before the application.
@@ -886,7 +853,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        if !one.is_path() || self.server.names.is_empty() || servers.named.is_some() {
+        if !self.is_site(one) || servers.named.is_some() {
             let reason = "beside files, only a path that ends in / can have origin servers, at a \
                           server with a name: answered with 501";
             out.lose(&one.directive.at, "proxy_pass", reason);

@@ -257,3 +257,11 @@ impl Lexer<'_> {
         word
     }
 }
+
+/// Calls `with` for all directives.
+pub fn walk<'a>(block: &'a [Directive], with: &mut impl FnMut(&'a Directive)) {
+    for one in block {
+        with(one);
+        walk(one.inner(), with);
+    }
+}

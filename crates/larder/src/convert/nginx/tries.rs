@@ -49,13 +49,15 @@ impl Target {
         })
     }
 
-    /// Returns paths that may stand for all that the target makes.
-    fn samples(&self) -> Option<Vec<String>> {
+    /// Returns paths that may stand for all that the target makes of the client's paths, for which
+    /// `is_here` holds.
+    fn samples(&self, is_here: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         if !self.path.contains('{') {
             return Some(vec![self.path.clone()]);
         }
         let begin = self.path.strip_suffix("{path}").filter(|begin| !begin.contains('{'))?;
-        Some(["/", "/x", "/x/y.css", "/x/"].iter().map(|end| format!("{begin}{end}")).collect())
+        let ends = ["/", "/x/", "/x/y.css"].into_iter().filter(|end| is_here(end));
+        Some(ends.chain(["/x"]).map(|end| format!("{begin}{end}")).collect())
     }
 }
 
@@ -76,7 +78,11 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     let target = Target::read(last, location)?;
     let (locations, _) = matching::ordered(server.block());
     let mut found: Option<&Location<'a>> = None;
-    for sample in target.samples()? {
+    let is_here = |path: &str| {
+        let found = locations.iter().find(|one| matches(one, path));
+        found.is_some_and(|one| std::ptr::eq(one.directive.inner(), location.block()))
+    };
+    for sample in target.samples(is_here)? {
         let one = locations.iter().find(|one| matches(one, &sample))?;
         if found.is_some_and(|found| !std::ptr::eq(found, one)) {
             return None;
@@ -85,9 +91,23 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     }
     let found = found.filter(|found| found.outer.is_empty() && !found.is_wider)?;
     let scope = server.inner(found.directive.inner());
+    if changes_by_path(scope.block()) {
+        return None;
+    }
     let pass = scope.own("proxy_pass")?.arg(0);
     let has_path = pass.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '$']));
     (!has_path).then_some(Behind { scope, target: Some(target) })
+}
+
+/// Returns whether a block has tests of the path, which is no longer the client's there.
+fn changes_by_path(block: &[Directive]) -> bool {
+    const PATHS: [&str; 3] = ["$uri", "$document_uri", "$request_filename"];
+    let is_path = |arg: &String| PATHS.iter().any(|path| arg.contains(path));
+    block.iter().any(|one| match one.name.as_str() {
+        "rewrite" => true,
+        "if" => one.args.iter().any(is_path) || changes_by_path(one.inner()),
+        _ => false,
+    })
 }
 
 fn matches(one: &Location<'_>, path: &str) -> bool {
@@ -118,7 +138,8 @@ impl Behind<'_> {
         let tried = &tries.args[..tries.args.len() - 1];
         let names = names(tries, tried, "{path}", location, out);
         if names.iter().any(|name| name.ends_with('/')) {
-            let reason = "the application gets requests for directories without an index file";
+            let reason = "the application gets requests for directories without an index file, in \
+                          place of a 403";
             out.note(&tries.at, "try_files $uri/", reason);
             index(location, tries, out);
         }
@@ -208,13 +229,18 @@ fn names(
             true => format!("{}{path}{end}", begin.trim_end_matches('/')),
             false => begin,
         });
-        let is_path = |made: &String| {
+        let is_file = |made: &String| {
             let is_path = made.starts_with('/') || made.starts_with("{path}");
-            is_path && !made.contains(['?', '#', ' ']) && !is_program(made)
+            let is_program = made.split(['/', '{']).any(is_program);
+            let is_odd = made.contains(['?', '#', ' ']) || made.contains("{uri}");
+            is_path && !is_program && !is_odd
         };
-        match made.filter(is_path) {
+        match made.filter(is_file) {
             Some(made) => all.push(made),
-            None => out.lose(&tries.at, "try_files", &format!("{name} is not tried")),
+            None => {
+                let reason = format!("{name} is not tried: the next, or 404 instead");
+                out.lose(&tries.at, "try_files", &reason);
+            }
         }
     }
     all

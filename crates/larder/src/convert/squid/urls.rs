@@ -1,5 +1,5 @@
-//! Expressions on URLs as conditions of rules. Squid compares `url_regex` and `refresh_pattern` with
-//! the whole URL, `urlpath_regex` with path and query.
+//! Expressions on URLs as conditions of rules. Squid compares `url_regex` and `refresh_pattern`
+//! with the whole URL, `urlpath_regex` with path and query.
 
 use proxy::rules::request_rules::PathTest;
 

@@ -13,6 +13,8 @@ pub type Cases = Vec<Tests>;
 
 /// Most alternatives of a condition.
 const MOST: usize = 64;
+/// Most patterns in place of an expression.
+const PATTERNS_MAX: usize = 3;
 /// Depth of nested parentheses.
 const DEPTH_MAX: usize = 32;
 
@@ -283,7 +285,9 @@ impl<'a> Parser<'a> {
         let found = compare(theirs, operator, text, &BTreeMap::new());
         let is_exact = found.as_ref().is_ok_and(|found| found.wider.is_none());
         let is_regex = matches!(operator, "~" | "!~") && theirs.starts_with("$http_");
-        if !is_exact && is_regex && text.trim() == text && url_test::urls(text).is_ok() {
+        let is_long = found.as_ref().is_ok_and(|found| found.any.len() > PATTERNS_MAX);
+        if (!is_exact || is_long) && is_regex && text.trim() == text && url_test::urls(text).is_ok()
+        {
             let not = operator.trim_end_matches('~');
             return Ok(vec![Tests::one("headers", format!("{not}{field}: ~{text}"))]);
         }

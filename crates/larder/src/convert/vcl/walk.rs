@@ -194,6 +194,9 @@ impl<'a> Walk<'a> {
             if is_other_key && inner.iter().all(|one| one.word(0) == "hash_data") {
                 continue;
             }
+            if self.bounds(tokens, &inner, &rest, out) {
+                continue;
+            }
             if careful::is_default(tokens, &inner, out) {
                 self.keeps_stated |= tokens.iter().any(|token| token.text == "beresp.ttl");
                 continue;
@@ -240,10 +243,18 @@ impl<'a> Walk<'a> {
             true => Ok((vec![Tests::default()], None)),
             false => parse(is_refusal),
         };
-        let split = found.and_then(|(cases, inexact)| {
+        let split = found.and_then(|(cases, mut inexact)| {
             let others = match (is_last, has_others && !is_always) {
                 (true, _) => Vec::new(),
                 // Behind a condition of more requests there are fewer.
+                // What is not stored may share what is done behind it.
+                (false, true) if is_refusal && has_uncacheable(one.inner()) => {
+                    let others = opposite().and_then(|others| both_also(&rest, &others));
+                    others.unwrap_or_else(|why| {
+                        inexact.get_or_insert(format!("{why}: what follows is done to both"));
+                        rest.clone()
+                    })
+                }
                 (false, true) => both_also(&rest, &opposite()?)?,
                 (false, false) => rest.clone(),
             };
@@ -336,6 +347,36 @@ impl<'a> Walk<'a> {
                 (rest.clone(), rest)
             }
             _ => (rest.clone(), rest),
+        }
+    }
+
+    /// Reads `if (beresp.ttl < 5m) { set beresp.ttl = 5m; }`, and the same of `beresp.grace`.
+    fn bounds(
+        &mut self,
+        tokens: &[Token],
+        inner: &[&Statement],
+        rest: &Cases,
+        out: &mut Output,
+    ) -> bool {
+        let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+        let (["(", name, "<", least, ")"], [set]) = (&words[..], inner) else { return false };
+        let is_set = set.word(0) == "set" && set.tokens.len() == 4;
+        if !is_set || set.word(1) != *name || set.word(3) != *least {
+            return false;
+        }
+        match (*name, time(least)) {
+            // A grace that the response states is its own.
+            ("beresp.grace", Some(_)) => {
+                let reason = "a grace that the response states stays as it is";
+                out.note(&set.at(), name, reason);
+                self.response(name, least, 1, rest, out).is_ok()
+            }
+            // Behind a test of what is not stored, the bound is not for that.
+            ("beresp.ttl", Some(value)) if !self.keeps_stated => {
+                self.each("ttl", rest, false, |rule| rule.set("min-ttl", text(&value)), out);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -593,6 +634,7 @@ impl<'a> Walk<'a> {
             }
             // Bodies pass as they come, in all cases.
             "beresp.do_stream" => Ok(()),
+            "beresp.do_esi" => Err("pages are not put together from parts (ESI)".to_owned()),
             _ if name.starts_with("beresp.") && !name.contains(".http.") => {
                 self.response(name, first, value.len(), live, out)
             }

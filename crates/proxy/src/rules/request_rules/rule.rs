@@ -107,8 +107,11 @@ pub struct Rule {
     pub responses: Option<Arc<ResponseRules>>,
     /// The actions on the requests themselves; `None` if there are none.
     pub actions: Option<Arc<Actions>>,
-    /// Paths of the condition, whose stars and groups the variables `{capture.N}` stand for.
+    /// Paths of the condition, whose stars and groups the variables `{capture.N}` stand for. Of
+    /// several rules, those of the last one that uses such variables.
     pub paths: Vec<PathTest>,
+    /// True if the rule has texts with `{capture.N}`.
+    pub uses_captures: bool,
     /// Edits of responses for clients, with those for all requests; `None` if the rule has none.
     pub client: Option<Arc<ClientEdits>>,
     /// Share of the requests that are logged, in percent.
@@ -231,6 +234,7 @@ impl Rule {
             responses: None,
             actions: None,
             paths: Vec::new(),
+            uses_captures: false,
             client: None,
             log_percent: 100,
             store_max: None,
@@ -257,9 +261,11 @@ impl Rule {
         if let Some(substitution) = &self.substitution {
             told.push_str(&substitution.told());
         }
+        let is_capture = |text: &str| text.contains("{capture.");
+        let uses_captures = is_capture(&told) || self.states.iter().any(|text| is_capture(text));
         let digest = digest_of(told.as_bytes());
         let digest = digest.to_str().ok().and_then(|hex| hex.get(..12)).unwrap_or_default();
-        Rule { id: format!("{}#{digest}", self.name), ..self }
+        Rule { id: format!("{}#{digest}", self.name), uses_captures, ..self }
     }
 
     /// Returns the rule with its part of the key: a digest of the conditions, if they look at what
@@ -297,6 +303,13 @@ impl Rule {
         let added = later.key_cookies.iter().filter(|name| !self.key_cookies.contains(name));
         key_cookies.extend(added.cloned());
         let key_classes = union(&self.key_classes, &later.key_classes);
+        // A rule without such texts must not change those of another: its part of the key may not
+        // say that it matched.
+        let takes_paths = match (self.uses_captures, later.uses_captures) {
+            (_, true) => true,
+            (true, false) => false,
+            (false, false) => !later.paths.is_empty(),
+        };
         let send_all = [self.query_send, later.query_send].contains(&QuerySend::All);
         let marks: Vec<&[u8]> =
             [self, later].iter().filter_map(|rule| Some(rule.mark.as_ref()?.as_bytes())).collect();
@@ -331,7 +344,8 @@ impl Rule {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
             },
-            paths: if later.paths.is_empty() { &self.paths } else { &later.paths }.clone(),
+            paths: if takes_paths { &later.paths } else { &self.paths }.clone(),
+            uses_captures: self.uses_captures || later.uses_captures,
             client: match (&self.client, &later.client) {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
