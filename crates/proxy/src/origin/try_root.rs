@@ -60,8 +60,8 @@ impl Tries {
     fn redirect(&self) -> Option<HeaderValue> {
         let (path, query) = self.named.split_once('?').unwrap_or((&self.named, ""));
         let mark = if query.is_empty() { "" } else { "?" };
-        // Two slashes at the beginning would name a host.
-        let path = path.trim_start_matches('/');
+        // Two slashes at the beginning would name a host, and browsers read a backslash as one.
+        let path = path.trim_start_matches(['/', '\\']);
         HeaderValue::try_from(format!("/{path}/{mark}{query}")).ok()
     }
 }

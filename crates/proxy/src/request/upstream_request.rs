@@ -251,7 +251,7 @@ impl UpstreamRequest {
             {
                 let files = Target { site, ..*target }.origin(&options.upstream);
                 let to = (!root.only).then(|| self.to.clone());
-                let named = target.url(&options.upstream);
+                let named = target.url(&options.upstream).map(|url| rule.query.apply(&url));
                 let named = named.as_ref().map_or("/", Url::path_and_query).to_owned();
                 let values = RequestValues { normal: Some(&named), ..*values };
                 let tries = Tries::new(root, &named, &values);

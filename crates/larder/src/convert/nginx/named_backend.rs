@@ -3,7 +3,7 @@
 use proxy::rules::access::HostPattern;
 use proxy::rules::request_rules::ServerTemplate;
 
-use crate::convert::nginx::backend::{Servers, Upstreams};
+use crate::convert::nginx::backend::Upstreams;
 use crate::convert::nginx::matching::{Kind, Location};
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
@@ -100,7 +100,7 @@ impl NamedBackend {
     }
 }
 
-/// Lets requests to a location name the server.
+/// Lets requests to a location name the server. `hosts` are those of the server block.
 pub fn name_server(
     named: &NamedBackend,
     one: &Location<'_>,
@@ -124,12 +124,12 @@ pub fn name_server(
 
 /// Writes the rule for requests for which the class that names the server is empty.
 pub fn otherwise(
-    (one, servers): (&Location<'_>, &Servers),
+    (one, named): (&Location<'_>, Option<&NamedBackend>),
     hosts: &[String],
     rule: &mut RuleDraft,
     out: &mut Output,
 ) {
-    let named = servers.named.as_ref().filter(|_| rule.has("upstream"));
+    let named = named.filter(|_| rule.has("upstream"));
     let Some((class, named)) = named.and_then(NamedBackend::otherwise) else { return };
     if rule.when.get("classes").is_some() {
         out.lose(&one.directive.at, "proxy_pass", "too many classes: answered with 501");

@@ -128,8 +128,12 @@ impl<'a> Server<'a> {
     }
 
     /// Hosts as rules name them.
-    pub fn hosts(&self) -> impl Iterator<Item = &String> {
+    fn hosts(&self) -> impl Iterator<Item = &String> {
         self.names.iter().chain(&self.below)
+    }
+
+    fn host_list(&self) -> Vec<String> {
+        self.hosts().cloned().collect()
     }
 
     fn shares_scheme(&self, other: &Server<'_>) -> bool {
@@ -621,8 +625,8 @@ impl<'a> LocationOf<'a, '_> {
                     self.try_root(location.arg("root").unwrap_or_default(), &mut rule, out);
                     behind.add_files(location, &mut rule, out);
                 }
-                let hosts = self.server.hosts().cloned().collect::<Vec<_>>();
-                named_backend::otherwise((one, servers), &hosts, &mut rule, out);
+                let named = servers.named.as_ref();
+                named_backend::otherwise((one, named), &self.server.host_list(), &mut rule, out);
             }
             Backend::Files(files) => self.files(one, files, place, &mut rule, out),
             Backend::None => {
@@ -790,12 +794,7 @@ impl<'a> LocationOf<'a, '_> {
             Backend::Servers(_) | Backend::None => {
                 match named {
                     Some(named) => {
-                        if self.server.is_default {
-                            let reason = "hosts that neither server_name nor a map lists get 403";
-                            out.note(&one.directive.at, "proxy_pass", reason);
-                        }
-                        let hosts = self.server.hosts().cloned().collect::<Vec<_>>();
-                        named_backend::name_server(named, one, &hosts, rule, out);
+                        named_backend::name_server(named, one, &self.server.host_list(), rule, out)
                     }
                     None => rule.set("upstream", list(&servers.all)),
                 }

@@ -258,7 +258,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Calls `with` for all directives.
+/// Calls `with` for all directives, with those in their blocks.
 pub fn walk<'a>(block: &'a [Directive], with: &mut impl FnMut(&'a Directive)) {
     for one in block {
         with(one);

@@ -303,13 +303,6 @@ impl Rule {
         let added = later.key_cookies.iter().filter(|name| !self.key_cookies.contains(name));
         key_cookies.extend(added.cloned());
         let key_classes = union(&self.key_classes, &later.key_classes);
-        // A rule without such texts must not change those of another: its part of the key may not
-        // say that it matched.
-        let takes_paths = match (self.uses_captures, later.uses_captures) {
-            (_, true) => true,
-            (true, false) => false,
-            (false, false) => !later.paths.is_empty(),
-        };
         let send_all = [self.query_send, later.query_send].contains(&QuerySend::All);
         let marks: Vec<&[u8]> =
             [self, later].iter().filter_map(|rule| Some(rule.mark.as_ref()?.as_bytes())).collect();
@@ -344,7 +337,7 @@ impl Rule {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
             },
-            paths: if takes_paths { &later.paths } else { &self.paths }.clone(),
+            paths: self.paths_with(later).clone(),
             uses_captures: self.uses_captures || later.uses_captures,
             client: match (&self.client, &later.client) {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
@@ -365,6 +358,13 @@ impl Rule {
     /// Returns this rule for requests that `other` might have matched and did not.
     pub(super) fn without(&self, other: &Rule) -> Rule {
         Rule { is_by_mark: true, condition_names: self.names_with(other), ..self.clone() }
+    }
+
+    /// Returns the paths for the captures of both. A rule without texts that use them must not
+    /// change those of another, since the key may not tell whether it matched.
+    fn paths_with<'r>(&'r self, later: &'r Rule) -> &'r Vec<PathTest> {
+        let keeps_ours = self.uses_captures || later.paths.is_empty();
+        if keeps_ours && !later.uses_captures { &self.paths } else { &later.paths }
     }
 
     fn names_with(&self, other: &Rule) -> Option<HeaderValue> {
