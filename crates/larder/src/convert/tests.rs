@@ -153,6 +153,21 @@ fn nginx_variables_name_servers() {
 }
 
 #[test]
+fn nginx_named_groups_are_groups() {
+    let (toml, losses) = nginx(
+        "proxy_cache_path /c keys_zone=z:1m;
+        server { listen 80; server_name a.test;
+        location ~ ^/[(]?(?:x|y)/(\\(.)/(?<to>[a-z.]+)/(?P<file>.*)$ {
+          proxy_pass http://${to}.b.test/$file; proxy_cache z; proxy_cache_key $file; } }",
+    );
+    assert_eq!(losses, ["4: proxy_pass"]);
+    for part in ["\"http://{capture.2}.b.test\"", "set-path = \"/{capture.3}\""] {
+        assert!(toml.contains(part), "{part}: {toml}");
+    }
+    assert!(!toml.contains("bypass"), "{toml}");
+}
+
+#[test]
 fn nginx_redirects_are_followed_and_loops_refused() {
     let (toml, losses) = nginx(
         "server { listen 80; server_name a.test;

@@ -43,6 +43,8 @@ fn within(block: &mut [Directive], around: &Texts) {
         let handed = handed.iter().find(|(name, _)| one.name == "location" && one.arg(0) == name);
         if let Some(inner) = one.block.as_mut() {
             let mut known = constant(&texts);
+            let groups = one.args.get(1).filter(|_| one.args[0].starts_with('~'));
+            known.extend(groups.map(|regex| named_groups(regex)).unwrap_or_default());
             known.extend(handed.map(|(_, texts)| texts.clone()).unwrap_or_default());
             within(inner, &known);
         }
@@ -90,6 +92,30 @@ fn handed_on(block: &[Directive], texts: &Texts) -> Vec<(String, Texts)> {
     all.filter_map(|one| Some((last(one)?, texts_of(one.inner(), &constant(texts)))))
         .filter(|(last, _)| mentions(block, last) == 1)
         .collect()
+}
+
+/// Returns the named groups of an expression, each with the variable that has its number.
+fn named_groups(regex: &str) -> Texts {
+    let (mut count, mut in_list, mut found) = (0, false, Texts::new());
+    let mut rest = regex;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' => rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or(""),
+            '[' => in_list = true,
+            ']' => in_list = false,
+            '(' if !in_list => {
+                let name = rest.strip_prefix("?P<").or_else(|| rest.strip_prefix("?<"));
+                let name = name.filter(|name| !name.starts_with(['=', '!']));
+                count += usize::from(name.is_some() || !rest.starts_with('?'));
+                if let Some((name, _)) = name.and_then(|name| name.split_once('>')) {
+                    found.insert(name.to_owned(), format!("${{{count}}}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Returns an argument with the texts in place of their variables.
