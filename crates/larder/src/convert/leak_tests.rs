@@ -504,18 +504,16 @@ const NGINX_FILES: &[Row] = &[
         "server { server_name x; root /srv; auth_basic x; auth_basic_user_file /etc/u;
              location /assets/ { auth_basic off; try_files $uri /index.php?$args; }
              location ~ \\.php$ { proxy_pass http://a; } }",
-        &[
-            "paths = [\"/assets/*\"]\nsites = [\"default\"]\ntry-root = \"/srv\"\ntry-root-only = true",
-        ],
+        &["paths = [\"/assets/*\"]\nsites = [\"default\"]\n\
+             try-root = \"/srv\"\ntry-root-only = true"],
         &["set-path"],
     ),
     nginx(
         "a denial that a location with files replaces",
         "server { server_name x; root /srv; deny all; location /pub/ { allow all;
              try_files $uri /index.php; } location = /index.php { proxy_pass http://a; } }",
-        &[
-            "root = \"/srv\"\ndotfiles = true\nsymlinks = \"anywhere\"\ntry-files = [\"$uri\", \"=404\"]",
-        ],
+        &["root = \"/srv\"\ndotfiles = true\nsymlinks = \"anywhere\"\n\
+             try-files = [\"$uri\", \"=404\"]"],
         &["set-path"],
     ),
     nginx(
@@ -575,6 +573,25 @@ const NGINX_FILES: &[Row] = &[
              location ~ \\.php$ { proxy_pass http://a; } }",
         &["paths = ['~\\.php$']\nmax-body = \"1M\"\nset-host = \"a\"\nbypass = true"],
         &["404"],
+    ),
+    nginx(
+        "a denial of a longer path within a final one",
+        "server { server_name x; location / { proxy_pass http://a; }
+             location ^~ /w/ { location /w/a/ { deny all; } return 301 /; } }",
+        &["paths = [\"/w/a/*\"]\ndeny = true\n\n[[rule]]\nname = \"x ^~ /w/ return\""],
+        &[],
+    ),
+    nginx(
+        "other spellings of longer paths behind expressions",
+        "server { server_name x; root /srv; location / { CACHED } location ^~ /s/ { root /srv; }
+             location ^~ /t/ { try_files $uri @app; } location @app { proxy_pass http://a; }
+             location /s/app/ { CACHED } location /t/app/ { CACHED } location ~ x { CACHED } }",
+        &[
+            "not-paths = [\"/s/app/*\"]\nsites = [\"default\"]\n\
+             try-files = [\"{path}\", \"{path}/\"]\ntry-root = \"/srv\"\ntry-root-only = true\n\n",
+            "respond = \"501 Not converted: try_files\"",
+        ],
+        &[],
     ),
     nginx(
         "a last name with a password",

@@ -5,6 +5,7 @@ mod classes;
 pub mod condition;
 mod constants;
 mod known;
+mod last_name;
 mod limits;
 mod listeners;
 mod location;

@@ -802,10 +802,11 @@ fn nginx_files_come_before_an_application() {
     assert!(rule.contains("try-root = \"/srv/public\"") && !rule.contains("respond"), "{toml}");
     assert!(toml.contains("\"http://b\""), "{toml}");
     let (toml, losses) = nginx(
-        "server { server_name a.test; root /srv; location / { try_files $uri $uri/ @app; }
+        "server { server_name a.test; root /srv; index index.php index.html;
+        location / { try_files $uri $uri/ @app; }
         location @app { proxy_pass http://b; proxy_set_header Host $host; } }",
     );
-    assert_eq!(losses, Vec::<String>::new());
+    assert_eq!(losses, ["2: index"]);
     assert!(toml.contains("try-files = [\"{path}\", \"{path}/\"]"), "{toml}");
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::convert::nginx::last_name;
 use crate::convert::nginx::named_backend::NamedBackend;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::tries;
 use crate::convert::output::{Output, list, text};
 use crate::convert::units_of_others::time;
 
@@ -359,7 +359,7 @@ fn tries(scope: &Scope<'_>, found: &mut Directory, out: &mut Output) {
             && !is_program(name);
         let is_path = name.starts_with('/') && tries.args.last() == Some(name);
         let reason = match is_known {
-            true if is_path && !tries::is_file_of(scope, name) => tries::elsewhere(name),
+            true if is_path && !last_name::is_file_of(scope, name) => last_name::elsewhere(name),
             true => {
                 names.push(name.clone());
                 continue;

@@ -1,6 +1,9 @@
 //! `location` blocks in an order in which the first that matches is the one that nginx takes.
 
+use proxy::rules::request_rules::PathTest;
+
 use crate::convert::nginx::lookaround;
+use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::rule_draft::Tests;
 
@@ -28,6 +31,23 @@ impl<'a> Location<'a> {
         let (when, any, outer) = (Tests::default(), Vec::new(), Vec::new());
         let (kind, path) = (Kind::Prefix, "/".to_owned());
         Location { directive, outer, kind, path, when, any, is_wider: false, is_final: false }
+    }
+
+    /// Returns what is in effect in the location, with what is in effect in its server.
+    pub fn scope(&self, server: &Scope<'a>) -> Scope<'a> {
+        let outer = self.outer.iter().fold(server.clone(), |scope, one| scope.inner(one.inner()));
+        outer.inner(self.directive.inner())
+    }
+
+    /// Returns whether the rule of the location matches a path.
+    pub fn matches(&self, path: &str) -> bool {
+        let any = |key: &str| {
+            let tests = self.when.get(key).into_iter().flatten();
+            let parsed = tests.filter_map(|test| PathTest::parse(test, false).ok());
+            parsed.into_iter().any(|test| test.matches(path.as_bytes()))
+        };
+        let is_path = self.when.get("paths").is_none() || any("paths");
+        self.any.is_empty() && is_path && !any("not-paths")
     }
 
     /// Returns whether it is for all paths below a directory other than the root, and no other
@@ -81,6 +101,7 @@ pub fn ordered(block: &[Directive]) -> (Vec<Location<'_>>, Vec<(&Directive, &'st
             Kind::Regex if is_within(Kind::Exact) => (0, 0),
             Kind::Regex if is_final => (1, depth),
             Kind::Final => (2, usize::MAX - location.path.len()),
+            Kind::Prefix if is_final => (2, usize::MAX - location.path.len()),
             Kind::Regex if is_within(Kind::Prefix) => (3, depth),
             Kind::Regex => (4, 0),
             Kind::Prefix => (5, usize::MAX - location.path.len()),
@@ -214,7 +235,7 @@ fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
             let case = if one.arg(0).starts_with("~*") { "(?i)" } else { "" };
             let is_good = |regex: &str| {
                 let test = format!("~{case}{regex}");
-                let parsed = proxy::rules::request_rules::PathTest::parse(&test, false);
+                let parsed = PathTest::parse(&test, false);
                 parsed.is_ok().then(|| Tests::one("paths", test))
             };
             let exact = is_good(path).or_else(|| is_good(&lookaround::expanded(path)?));

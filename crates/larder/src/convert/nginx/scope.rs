@@ -4,6 +4,9 @@ use crate::convert::nginx::classes::{ClassDraft, ClassDrafts};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values;
 
+/// Directives of which the first that names the client decides.
+pub const ACCESS_LISTS: [&str; 2] = ["allow", "deny"];
+
 /// Blocks, the innermost first.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {

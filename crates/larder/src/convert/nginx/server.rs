@@ -210,7 +210,7 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     }
     let (locations, _) = matching::ordered(server.block());
     let passed: Vec<(&Location<'_>, Scope<'_>)> =
-        locations.iter().filter_map(|one| Some((one, passed(one, &scope)?))).collect();
+        locations.iter().filter_map(|one| Some((one, tries::passed(one, &scope)?))).collect();
     let is_root = |one: &Location<'_>| one.kind != Kind::Regex && one.path == "/";
     let root = locations.iter().find(|one| is_root(one));
     let is_site = |(one, _): &(&Location<'_>, Scope<'_>)| {
@@ -221,7 +221,7 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     let found = match (of_root, root) {
         (Some((_, root)), _) => Some(of_location(root, http, out)),
         (None, Some(root)) if passed.iter().all(is_site) => {
-            Some(of_location(&scope_of(root, &scope), http, &mut Output::default()))
+            Some(of_location(&root.scope(&scope), http, &mut Output::default()))
         }
         _ => None,
     };
@@ -240,15 +240,6 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     })
 }
 
-/// Returns the scope with the `proxy_pass` of a location, or of the one behind its files.
-pub fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
-    let scope = scope_of(one, server);
-    match scope.own("proxy_pass") {
-        Some(_) => Some(scope),
-        None => tries::behind(&scope, server).map(|behind| behind.scope),
-    }
-}
-
 /// Returns the location that gets what the directory of a location has no file for, if the rules of
 /// both can state its access control.
 fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>, out: &mut Output) -> Option<Behind<'a>> {
@@ -261,12 +252,6 @@ fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>, out: &mut Output) -> Opt
         out.lose(&tries.at, "try_files", reason);
     }
     None
-}
-
-/// Returns what is in effect in a location of a server.
-pub fn scope_of<'a>(location: &Location<'a>, server: &Scope<'a>) -> Scope<'a> {
-    let outer = location.outer.iter().fold(server.clone(), |scope, one| scope.inner(one.inner()));
-    outer.inner(location.directive.inner())
 }
 
 fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
@@ -442,7 +427,7 @@ fn rules(
     }
     let (locations, lost) = matching::ordered(server.block());
     let mut reached: Vec<&String> = (locations.iter())
-        .map(|one| scope_of(one, &scope))
+        .map(|one| one.scope(&scope))
         .filter(|inner| tries::behind(inner, &scope).is_some())
         .filter_map(|inner| inner.own("try_files")?.args.last())
         .collect();
@@ -547,7 +532,7 @@ impl<'a> LocationOf<'a, '_> {
         variables: &Variables,
         out: &mut Output,
     ) {
-        let location = scope_of(one, scope);
+        let location = one.scope(scope);
         account(location.block(), out);
         let when = match self.server_when.and(&one.when) {
             Some(when) => when,
@@ -638,8 +623,7 @@ impl<'a> LocationOf<'a, '_> {
                 if let Some(behind) = behind
                     && !rule.has("respond")
                 {
-                    self.try_root(location.arg("root").unwrap_or_default(), &mut rule, out);
-                    behind.add_files(location, &mut rule, out);
+                    self.files_before(one, (behind, location), &mut rule, out);
                 }
                 let named = servers.named.as_ref();
                 named_backend::otherwise((one, named), &self.server.host_list(), &mut rule, out);
@@ -849,6 +833,23 @@ impl<'a> LocationOf<'a, '_> {
         }
     }
 
+    /// Adds the files that come before an application.
+    fn files_before(
+        &self,
+        one: &Location<'_>,
+        (behind, location): (&Behind<'_>, &Scope<'_>),
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        if rule.has("bypass") && one.when.get("not-paths").is_some() {
+            let reason = "other spellings of longer paths would get files: answered with 501";
+            out.lose(&one.directive.at, "try_files", reason);
+            return rule.set("respond", text("501 Not converted: try_files"));
+        }
+        self.try_root(location.arg("root").unwrap_or_default(), rule, out);
+        behind.add_files(location, rule, out);
+    }
+
     /// Names the directory whose files come before the application.
     fn try_root(&self, root: &str, rule: &mut RuleDraft, out: &mut Output) {
         rule.set("try-root", text(root));
@@ -917,7 +918,10 @@ impl<'a> LocationOf<'a, '_> {
         }
         self.try_root(&root, rule, out);
         rule.set("try-root-only", "true");
-        rule.set("bypass", "true");
+        // A rule with bypass matches if any reading does, which `not-paths` cannot exclude.
+        if one.when.get("not-paths").is_none() {
+            rule.set("bypass", "true");
+        }
         if files.options.contains_key("listing") {
             out.lose(&one.directive.at, "autoindex", "not beside origin servers");
         }

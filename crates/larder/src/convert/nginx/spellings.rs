@@ -2,13 +2,13 @@
 
 use crate::convert::nginx::matching::Location;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::server::{passed, scope_of};
+use crate::convert::nginx::tries::passed;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
-/// Refuses spellings such as `/x%2ephp` of the paths of `locations`. A rule that stores or redirects
-/// matches only paths of which all readings are its own, so a later rule with files could send a
-/// program in place of its output.
+/// Refuses spellings such as `/x%2ephp` of the paths of `locations`. A rule that stores or
+/// redirects matches only paths of which all readings are its own, so a later rule with files could
+/// send a program in place of its output.
 pub fn refuse(
     locations: &[Location<'_>],
     server: &Scope<'_>,
@@ -37,7 +37,7 @@ pub fn refuse(
 /// Returns whether the rule of a location lets requests into the cache, or answers them without a
 /// refusal.
 fn needs_all_readings(one: &Location<'_>, server: &Scope<'_>) -> bool {
-    let scope = scope_of(one, server);
+    let scope = one.scope(server);
     let is_refusal = |code: &str| code.parse::<u16>().is_ok_and(|code| code >= 400);
     match scope.own("return") {
         Some(answer) => !is_refusal(answer.arg(0)),

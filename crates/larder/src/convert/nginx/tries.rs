@@ -1,13 +1,10 @@
 //! `try_files`: names in a directory, and the location that gets the other requests.
 
-use proxy::rules::request_rules::PathTest;
-
 use crate::convert::nginx::backend::{index_files, is_program};
+use crate::convert::nginx::last_name;
 use crate::convert::nginx::location::added_fields;
 use crate::convert::nginx::matching::{self, Kind, Location};
-use crate::convert::nginx::replies::LISTS;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::server::scope_of;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
@@ -81,11 +78,11 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     let (locations, _) = matching::ordered(server.block());
     let mut found: Option<&Location<'a>> = None;
     let is_here = |path: &str| {
-        let found = locations.iter().find(|one| matches(one, path));
+        let found = locations.iter().find(|one| one.matches(path));
         found.is_some_and(|one| std::ptr::eq(one.directive.inner(), location.block()))
     };
     for sample in target.samples(is_here)? {
-        let one = locations.iter().find(|one| matches(one, &sample))?;
+        let one = locations.iter().find(|one| one.matches(&sample))?;
         if found.is_some_and(|found| !std::ptr::eq(found, one)) {
             return None;
         }
@@ -101,6 +98,15 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     (!has_path).then_some(Behind { scope, target: Some(target) })
 }
 
+/// Returns the scope with the `proxy_pass` of a location, or of the one behind its files.
+pub fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
+    let scope = one.scope(server);
+    match scope.own("proxy_pass") {
+        Some(_) => Some(scope),
+        None => behind(&scope, server).map(|behind| behind.scope),
+    }
+}
+
 /// Returns whether a block has tests of the path, which is no longer the client's there.
 fn changes_by_path(block: &[Directive]) -> bool {
     const PATHS: [&str; 3] = ["$uri", "$document_uri", "$request_filename"];
@@ -110,38 +116,6 @@ fn changes_by_path(block: &[Directive]) -> bool {
         "if" => one.args.iter().any(is_path) || changes_by_path(one.inner()),
         _ => false,
     })
-}
-
-/// Returns whether the last name of a `try_files` is a file of the same directory, with the same
-/// access control: nginx looks for its location.
-pub fn is_file_of(location: &Scope<'_>, path: &str) -> bool {
-    let server = location.of_server();
-    let (locations, _) = matching::ordered(server.block());
-    let Some(found) = locations.iter().find(|one| matches(one, path)) else { return true };
-    let scope = scope_of(found, &server);
-    let shared: [&[&str]; 6] = [
-        &LISTS,
-        &["auth_basic"],
-        &["auth_basic_user_file"],
-        &["auth_request"],
-        &["root"],
-        &["alias"],
-    ];
-    let is_other = |one: &Directive| {
-        matches!(one.name.as_str(), "return" | "if" | "rewrite") || one.name.ends_with("_pass")
-    };
-    std::ptr::eq(scope.block(), location.block())
-        || (shared.iter().all(|names| location.shares(names, &scope))
-            && !scope.block().iter().any(is_other))
-}
-
-fn matches(one: &Location<'_>, path: &str) -> bool {
-    let any = |key: &str| {
-        let tests = one.when.get(key).into_iter().flatten();
-        let parsed = tests.filter_map(|test| PathTest::parse(test, false).ok());
-        parsed.into_iter().any(|test| test.matches(path.as_bytes()))
-    };
-    one.any.is_empty() && (one.when.get("paths").is_none() || any("paths")) && !any("not-paths")
 }
 
 impl Behind<'_> {
@@ -191,9 +165,9 @@ pub fn add_names(
             let end = tries.args.len() - 1;
             // A path at the end that no application gets is a file.
             let is_path = !tries.args[end].starts_with(['=', '@']);
-            let is_file = is_path && is_file_of(location, &tries.args[end]);
+            let is_file = is_path && last_name::is_file_of(location, &tries.args[end]);
             if is_path && !is_file {
-                out.lose(&tries.at, "try_files", &elsewhere(&tries.args[end]));
+                out.lose(&tries.at, "try_files", &last_name::elsewhere(&tries.args[end]));
             } else if tries.args[end].starts_with('@') {
                 let reason = format!("{} has no equivalent: 404 instead", tries.args[end]);
                 out.lose(&tries.at, "try_files", &reason);
@@ -214,11 +188,6 @@ pub fn add_names(
         rule.set("try-files", list(&names));
     }
     true
-}
-
-/// Returns why the last name of a `try_files` is not looked for.
-pub fn elsewhere(name: &str) -> String {
-    format!("the location of {name} has another directory or access control: 404 instead")
 }
 
 /// Returns the path below the directory that `$uri` stands for, and for an `alias` of one file
