@@ -499,6 +499,105 @@ const NGINX_FILES: &[Row] = &[
         &["deny = true\n\n[[rule]]\nname = \"x ~ ^/up/\""],
         &[],
     ),
+    nginx(
+        "a password that a location with files replaces",
+        "server { server_name x; root /srv; auth_basic x; auth_basic_user_file /etc/u;
+             location /assets/ { auth_basic off; try_files $uri /index.php?$args; }
+             location ~ \\.php$ { proxy_pass http://a; } }",
+        &[
+            "paths = [\"/assets/*\"]\nsites = [\"default\"]\ntry-root = \"/srv\"\ntry-root-only = true",
+        ],
+        &["set-path"],
+    ),
+    nginx(
+        "a denial that a location with files replaces",
+        "server { server_name x; root /srv; deny all; location /pub/ { allow all;
+             try_files $uri /index.php; } location = /index.php { proxy_pass http://a; } }",
+        &[
+            "root = \"/srv\"\ndotfiles = true\nsymlinks = \"anywhere\"\ntry-files = [\"$uri\", \"=404\"]",
+        ],
+        &["set-path"],
+    ),
+    nginx(
+        "a denial that files before a named location replace",
+        "server { server_name x; root /srv; deny all; location / { allow 10.0.0.0/8; deny all;
+             try_files $uri @app; } location @app { proxy_pass http://a; } }",
+        &["try-root-only = true"],
+        &["set-host"],
+    ),
+    nginx(
+        "a password file of the application",
+        "server { server_name x; root /srv; auth_basic x; auth_basic_user_file /a;
+             location / { try_files $uri @app; }
+             location @app { auth_basic_user_file /b; proxy_pass http://a; } }",
+        &["basic-auth = \"@/a\"", "try-root-only = true"],
+        &["@/b", "set-host"],
+    ),
+    nginx(
+        "the server's access control before files and application",
+        "server { server_name x; root /srv; allow 10.0.0.0/8; deny all;
+             location / { try_files $uri @app; } location @app { proxy_pass http://a; } }",
+        &["not-clients = [\"10.0.0.0/8\"]\ndeny = true", "set-host = \"a\"", "try-root"],
+        &["try-root-only", "access (2)"],
+    ),
+    nginx(
+        "a denial behind the server's files",
+        "server { server_name x; root /srv; try_files $uri /index.php;
+             location = /index.php { deny 10.0.0.0/8; proxy_pass http://a; } }",
+        &["name = \"x rest access\"\nclients = [\"10.0.0.0/8\"]\ndeny = true"],
+        &[],
+    ),
+    nginx(
+        "other spellings of a program",
+        "server { server_name x; root /srv; proxy_cache z;
+             location / { try_files $uri $uri/ /index.php?$args; }
+             location ~ \\.php$ { proxy_pass http://a; } }",
+        &["paths = ['~\\.php$']\nrespond = \"404 Not Found\"\n\n[[rule]]\nname = \"x /\""],
+        &[],
+    ),
+    nginx(
+        "other spellings of a redirected path",
+        "server { server_name x; root /srv; location / { }
+             location ^~ /a/ { return 302 /; } location /a/b/ { } }",
+        &["paths = [\"/a/*\"]\nnot-paths = [\"/a/b/*\"]\nrespond = \"404 Not Found\""],
+        &[],
+    ),
+    nginx(
+        "other spellings of a nested program",
+        "server { server_name x; location / { CACHED } location /s/ { root /srv;
+             location ~ \\.php$ { CACHED } } }",
+        &["any = [{ paths = [\"/s/*\"] }]\nrespond = \"404 Not Found\""],
+        &[],
+    ),
+    nginx(
+        "spellings of an application that is not stored",
+        "server { server_name x; root /srv; location / { try_files $uri /index.php; }
+             location ~ \\.php$ { proxy_pass http://a; } }",
+        &["paths = ['~\\.php$']\nmax-body = \"1M\"\nset-host = \"a\"\nbypass = true"],
+        &["404"],
+    ),
+    nginx(
+        "a last name with a password",
+        "server { server_name x; root /srv; location / { proxy_pass http://a; }
+             location ~ ^/s/ { try_files $uri /fallback.html; }
+             location = /fallback.html { auth_basic x; auth_basic_user_file /u; } }",
+        &["paths = [\"~^/s/\"]\nsites = [\"default\"]\ntry-root = \"/srv\""],
+        &["\"/fallback.html\"]\ntry-root"],
+    ),
+    nginx(
+        "a last name of a site with a denial",
+        "server { server_name x; root /srv; location / { try_files $uri /fallback.html; }
+             location = /fallback.html { deny all; } }",
+        &["try-files = [\"$uri\", \"=404\"]"],
+        &[],
+    ),
+    nginx(
+        "a last name of the same directory",
+        "server { server_name x; root /srv; location / { try_files $uri /fallback.html; }
+             location = /fallback.html { internal; } }",
+        &["try-files = [\"$uri\", \"/fallback.html\"]"],
+        &[],
+    ),
 ];
 
 #[test]

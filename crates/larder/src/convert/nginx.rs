@@ -15,6 +15,7 @@ mod replies;
 mod responses;
 mod scope;
 mod server;
+mod spellings;
 pub mod syntax;
 mod tries;
 pub mod values;

@@ -114,7 +114,7 @@ impl TryRootOrigin {
         }
     }
 
-    /// Makes the redirect to a directory one to the path that the client named.
+    /// Sets the target of a redirect to a directory: the path of the client, with a slash.
     fn redirected(&self, mut found: Response<OriginBody>) -> Response<OriginBody> {
         let to = self.tries.redirect();
         to.into_iter().for_each(|to| _ = found.headers_mut().insert(header::LOCATION, to));

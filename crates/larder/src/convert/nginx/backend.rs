@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::convert::nginx::named_backend::NamedBackend;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::tries;
 use crate::convert::output::{Output, list, text};
 use crate::convert::units_of_others::time;
 
@@ -317,14 +318,9 @@ pub fn bare_directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> 
     };
     found.options.insert("symlinks", text(links));
     if let Some(index) = scope.get("index") {
-        let (good, odd): (Vec<&String>, Vec<&String>) =
-            index.args.iter().partition(|name| !name.contains(['$', '/']) && !is_program(name));
-        if !odd.is_empty() {
-            let reason = "only names of files are tried: a directory with a program is one without";
-            out.lose(&index.at, "index", reason);
-        }
-        if !good.is_empty() {
-            found.options.insert("index", list(&good));
+        let names = index_files(index, out);
+        if !names.is_empty() {
+            found.options.insert("index", list(&names));
         }
     }
     if scope.is_on("autoindex") {
@@ -334,6 +330,17 @@ pub fn bare_directory(scope: &Scope<'_>, out: &mut Output) -> Option<Directory> 
         found.options.insert("precompressed", list(&["gzip"]));
     }
     Some(found)
+}
+
+/// Returns the names of an `index` that are files.
+pub fn index_files<'a>(index: &'a Directive, out: &mut Output) -> Vec<&'a String> {
+    let is_file = |name: &&String| !name.contains(['$', '/']) && !is_program(name);
+    let names: Vec<&String> = index.args.iter().filter(is_file).collect();
+    if names.len() < index.args.len() {
+        let reason = "only names of files are tried: a directory with a program is one without";
+        out.lose(&index.at, "index", reason);
+    }
+    names
 }
 
 /// Returns whether a file's name is that of a program, which must not be sent as it is.
@@ -350,15 +357,18 @@ fn tries(scope: &Scope<'_>, found: &mut Directory, out: &mut Output) {
             && !name.contains('?')
             && !name.starts_with('@')
             && !is_program(name);
-        match is_known {
-            true => names.push(name.clone()),
-            false => {
-                let reason = format!("{name} has no equivalent: 404 instead");
-                out.lose(&tries.at, "try_files", &reason);
-                names.push("=404".to_owned());
-                break;
+        let is_path = name.starts_with('/') && tries.args.last() == Some(name);
+        let reason = match is_known {
+            true if is_path && !tries::is_file_of(scope, name) => tries::elsewhere(name),
+            true => {
+                names.push(name.clone());
+                continue;
             }
-        }
+            false => format!("{name} has no equivalent: 404 instead"),
+        };
+        out.lose(&tries.at, "try_files", &reason);
+        names.push("=404".to_owned());
+        break;
     }
     found.options.insert("try-files", list(&names));
 }

@@ -10,6 +10,9 @@ use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::vcl::condition::both;
 
+/// Directives of which the first that names the client decides.
+pub const LISTS: [&str; 2] = ["allow", "deny"];
+
 /// Where rules are made: the requests, names, and what is in effect.
 pub struct Place<'a, 'b> {
     pub when: &'b Tests,
@@ -347,7 +350,7 @@ pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
         return true;
     }
     let mut allowed: Vec<String> = Vec::new();
-    for one in place.scope.all(&["allow", "deny"]) {
+    for one in place.scope.all(&LISTS) {
         let network = one.arg(0);
         if network == "unix:" {
             out.lose(&one.at, &one.name, "clients of Unix sockets have no address");
@@ -364,6 +367,24 @@ pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
         }
     }
     false
+}
+
+/// Returns whether one rule cannot state the access control of a location and of the location that
+/// gets its other requests: the latter inherits what the former replaces, or their passwords differ.
+pub fn conflicts(location: &Scope<'_>, behind: &Scope<'_>) -> bool {
+    let is_on = |scope: &Scope<'_>, name| scope.arg(name).is_some_and(|value| value != "off");
+    let is_replaced = |names: &[&str]| {
+        let is_inherited = names.iter().all(|name| behind.own(name).is_none());
+        is_inherited && !location.shares(names, behind)
+    };
+    let denies = behind.all(&LISTS).iter().any(|one| one.name == "deny");
+    let has_password = is_on(behind, "auth_basic");
+    (denies && is_replaced(&LISTS))
+        || (is_on(behind, "auth_request") && is_replaced(&["auth_request"]))
+        || match is_on(location, "auth_basic") {
+            true => has_password && !location.shares(&["auth_basic_user_file"], behind),
+            false => has_password && is_replaced(&["auth_basic"]),
+        }
 }
 
 /// Pushes the rule of `limit_except`.

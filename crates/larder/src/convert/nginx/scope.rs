@@ -85,6 +85,22 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Returns whether directives with these names have the same effect in another scope.
+    pub fn shares(&self, names: &[&str], other: &Scope<'_>) -> bool {
+        let (own, others) = (self.all(names), other.all(names));
+        let is_same = |(own, other): (&&Directive, &&Directive)| {
+            own.name == other.name && own.args == other.args
+        };
+        own.len() == others.len() && own.iter().zip(&others).all(is_same)
+    }
+
+    /// Returns the scope of the outermost block with locations: the server's.
+    pub fn of_server(&self) -> Scope<'a> {
+        let has_locations = |block: &&[Directive]| block.iter().any(|one| one.name == "location");
+        let at = self.levels.iter().rposition(has_locations).unwrap_or(0);
+        Scope { levels: self.levels[at..].to_vec(), classes: self.classes }
+    }
+
     /// Returns the directive with this name that is in effect.
     pub fn get(&self, name: &str) -> Option<&'a Directive> {
         self.all(&[name]).last().copied()

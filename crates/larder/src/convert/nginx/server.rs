@@ -1,5 +1,6 @@
 //! `server` blocks: sites, and rules for their locations.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, Servers};
@@ -11,6 +12,7 @@ use crate::convert::nginx::named_backend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::spellings;
 use crate::convert::nginx::syntax::{Directive, walk};
 use crate::convert::nginx::tries::{self, Behind};
 use crate::convert::nginx::values::template;
@@ -239,7 +241,7 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
 }
 
 /// Returns the scope with the `proxy_pass` of a location, or of the one behind its files.
-fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
+pub fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
     let scope = scope_of(one, server);
     match scope.own("proxy_pass") {
         Some(_) => Some(scope),
@@ -247,8 +249,22 @@ fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
     }
 }
 
+/// Returns the location that gets what the directory of a location has no file for, if the rules of
+/// both can state its access control.
+fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>, out: &mut Output) -> Option<Behind<'a>> {
+    let behind = tries::behind(location, server)?;
+    if !replies::conflicts(location, &behind.scope) {
+        return Some(behind);
+    }
+    if let Some(tries) = location.own("try_files") {
+        let reason = "the application has access control that this location replaces: 404 instead";
+        out.lose(&tries.at, "try_files", reason);
+    }
+    None
+}
+
 /// Returns what is in effect in a location of a server.
-fn scope_of<'a>(location: &Location<'a>, server: &Scope<'a>) -> Scope<'a> {
+pub fn scope_of<'a>(location: &Location<'a>, server: &Scope<'a>) -> Scope<'a> {
     let outer = location.outer.iter().fold(server.clone(), |scope, one| scope.inner(one.inner()));
     outer.inner(location.directive.inner())
 }
@@ -264,8 +280,8 @@ fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend 
     backend::directory(scope, out).map_or(Backend::None, Backend::Files)
 }
 
-/// Returns the backend of a location whose files are beside an application: a rule has their names
-/// and pages.
+/// Returns the backend of a location at a server that also has applications. Names to try and error
+/// pages are keys of its rule there, not of the directory.
 fn of_location_beside(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     if scope.own("proxy_pass").is_some() || scope.own("return").is_some() {
         return of_location(scope, http, out);
@@ -441,16 +457,14 @@ fn rules(
         .get(server.names.first().map_or("", String::as_str))
         .or_else(|| sites.backends.get(""))
         .unwrap_or(&Backend::None);
+    let first = server.names.first().and_then(|name| sites.names.get(name));
+    let site_name = first.map_or("default", String::as_str);
+    let refused = &Cell::new(0);
+    let inner = LocationOf { server, http, site, site_name, server_when: &when, name, refused };
     for one in &locations {
-        let first = server.names.first().and_then(|name| sites.names.get(name));
-        let site_name = first.map_or("default", String::as_str);
-        let inner = LocationOf { server, http, site, site_name, server_when: &when, name };
         inner.write(one, &scope, &variables, out);
     }
     if !locations.iter().any(|one| one.kind == Kind::Prefix && one.path == "/") {
-        let first = server.names.first().and_then(|name| sites.names.get(name));
-        let site_name = first.map_or("default", String::as_str);
-        let inner = LocationOf { server, http, site, site_name, server_when: &when, name };
         inner.rest(&Place { is_server: false, ..place }, out);
     }
 }
@@ -521,6 +535,8 @@ struct LocationOf<'a, 'b> {
     site_name: &'b str,
     server_when: &'b Tests,
     name: &'b str,
+    /// Number of the locations whose other spellings are refused.
+    refused: &'b Cell<usize>,
 }
 
 impl<'a> LocationOf<'a, '_> {
@@ -538,7 +554,7 @@ impl<'a> LocationOf<'a, '_> {
             None => return out.lose(&one.directive.at, "location", "too many conditions"),
         };
         let name = format!("{} {}", self.name, one.directive.args.join(" "));
-        let behind = tries::behind(&location, scope);
+        let behind = behind(&location, scope, out);
         let passed = behind.as_ref().map(|behind| &behind.scope);
         for scope in [Some(&location), passed].into_iter().flatten() {
             let mut variables = variables.clone();
@@ -582,7 +598,7 @@ impl<'a> LocationOf<'a, '_> {
         if replies::write(place, out) {
             return true;
         }
-        // What the server states holds once.
+        // The location before has the server's access control, unless it replaces that.
         let own = Scope::default().inner(place.scope.block());
         let inner = Place { scope: if is_behind { &own } else { place.scope }, ..*place };
         limits::write(&inner, &self.http.zones, out);
@@ -634,10 +650,24 @@ impl<'a> LocationOf<'a, '_> {
                 rule.set("respond", text("404 Not Found"));
             }
         }
+        if rule.has("try-root") || matches!(backend, Backend::Files(_)) {
+            self.refuse_spellings(one, out);
+        }
         // The last location of a server needs no rule to end the search.
         if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
             rule.push(out);
         }
+    }
+
+    /// Refuses spellings of the paths of the locations before this one, unless an earlier one has.
+    fn refuse_spellings(&self, one: &Location<'_>, out: &mut Output) {
+        let scope = self.http.scope.inner(self.server.block());
+        let (locations, _) = matching::ordered(self.server.block());
+        let is_here = |other: &Location<'_>| std::ptr::eq(other.directive, one.directive);
+        let end = locations.iter().position(is_here).unwrap_or(locations.len());
+        let begin = self.refused.replace(end).min(end);
+        let server = (self.name, self.server_when);
+        spellings::refuse(&locations[begin..end], &scope, server, out);
     }
 
     /// Writes the rule for requests that no location matches.
@@ -649,15 +679,19 @@ impl<'a> LocationOf<'a, '_> {
         let (scope, name) = (place.scope, format!("{} rest", self.name));
         let place = Place { name: &name, ..*place };
         if scope.get("root").is_some() && !matches!(self.site, Backend::Files(_)) {
-            let behind = tries::behind(scope, scope);
+            let behind = behind(scope, scope, out);
             let behind_scope = behind.as_ref().map_or(scope, |behind| &behind.scope);
             let inner = Place { scope: behind_scope, ..place };
             let one = Location::of_server(self.server.directive);
+            if behind.is_some() && self.guarded(&one, &inner, true, out) {
+                return;
+            }
             return self.answered(&one, &inner, (behind.as_ref(), scope), out);
         }
         let mut rule = RuleDraft::new(&name, place.when);
         match self.site {
             Backend::Files(_) => {
+                self.refuse_spellings(&Location::of_server(self.server.directive), out);
                 location::response_fields(scope, Source::Files, self.name, &mut rule, out);
                 common(scope, self.http, &mut rule);
             }

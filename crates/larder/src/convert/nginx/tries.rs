@@ -2,10 +2,12 @@
 
 use proxy::rules::request_rules::PathTest;
 
-use crate::convert::nginx::backend::is_program;
+use crate::convert::nginx::backend::{index_files, is_program};
 use crate::convert::nginx::location::added_fields;
 use crate::convert::nginx::matching::{self, Kind, Location};
+use crate::convert::nginx::replies::LISTS;
 use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::server::scope_of;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
@@ -49,8 +51,8 @@ impl Target {
         })
     }
 
-    /// Returns paths that may stand for all that the target makes of the client's paths, for which
-    /// `is_here` holds.
+    /// Returns examples of the paths that the target can have. `is_here` tells whether the end of
+    /// an example is a path of the location with `try_files`.
     fn samples(&self, is_here: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         if !self.path.contains('{') {
             return Some(vec![self.path.clone()]);
@@ -110,6 +112,29 @@ fn changes_by_path(block: &[Directive]) -> bool {
     })
 }
 
+/// Returns whether the last name of a `try_files` is a file of the same directory, with the same
+/// access control: nginx looks for its location.
+pub fn is_file_of(location: &Scope<'_>, path: &str) -> bool {
+    let server = location.of_server();
+    let (locations, _) = matching::ordered(server.block());
+    let Some(found) = locations.iter().find(|one| matches(one, path)) else { return true };
+    let scope = scope_of(found, &server);
+    let shared: [&[&str]; 6] = [
+        &LISTS,
+        &["auth_basic"],
+        &["auth_basic_user_file"],
+        &["auth_request"],
+        &["root"],
+        &["alias"],
+    ];
+    let is_other = |one: &Directive| {
+        matches!(one.name.as_str(), "return" | "if" | "rewrite") || one.name.ends_with("_pass")
+    };
+    std::ptr::eq(scope.block(), location.block())
+        || (shared.iter().all(|names| location.shares(names, &scope))
+            && !scope.block().iter().any(is_other))
+}
+
 fn matches(one: &Location<'_>, path: &str) -> bool {
     let any = |key: &str| {
         let tests = one.when.get(key).into_iter().flatten();
@@ -165,8 +190,11 @@ pub fn add_names(
         Some(tries) => {
             let end = tries.args.len() - 1;
             // A path at the end that no application gets is a file.
-            let is_file = !tries.args[end].starts_with(['=', '@']);
-            if tries.args[end].starts_with('@') {
+            let is_path = !tries.args[end].starts_with(['=', '@']);
+            let is_file = is_path && is_file_of(location, &tries.args[end]);
+            if is_path && !is_file {
+                out.lose(&tries.at, "try_files", &elsewhere(&tries.args[end]));
+            } else if tries.args[end].starts_with('@') {
                 let reason = format!("{} has no equivalent: 404 instead", tries.args[end]);
                 out.lose(&tries.at, "try_files", &reason);
             } else if !is_file && tries.args[end] != "=404" {
@@ -186,6 +214,11 @@ pub fn add_names(
         rule.set("try-files", list(&names));
     }
     true
+}
+
+/// Returns why the last name of a `try_files` is not looked for.
+pub fn elsewhere(name: &str) -> String {
+    format!("the location of {name} has another directory or access control: 404 instead")
 }
 
 /// Returns the path below the directory that `$uri` stands for, and for an `alias` of one file
@@ -263,14 +296,10 @@ fn names(
 
 /// Sets the index files, which are those of all directories of rules.
 fn index(scope: &Scope<'_>, at: &Directive, out: &mut Output) {
-    let names: Vec<&str> = match scope.get("index") {
-        Some(index) => {
-            let names = index.args.iter().map(String::as_str);
-            names.filter(|name| !name.contains(['$', '/']) && !is_program(name)).collect()
-        }
-        None => vec!["index.html"],
+    let all = match scope.get("index") {
+        Some(index) => list(&index_files(index, out)),
+        None => list(&["index.html"]),
     };
-    let all = list(&names);
     match out.get("files.index") {
         Some(other) if *other != all => {
             let reason = "is one for all directories of rules: another value was taken";
