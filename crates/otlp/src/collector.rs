@@ -12,10 +12,10 @@ use ureq::{Agent, Body};
 
 /// Bound on one request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of a response that are read; a collector says little.
+/// Bytes of a response that are read; those of collectors are short.
 const MAX_RESPONSE: u64 = 64 << 10;
 
-/// Blocking HTTP client that logs when the collector begins and ceases to fail.
+/// Blocking HTTP client that logs the first failure of the collector and its recovery.
 pub(crate) struct Collector {
     agent: Agent,
     endpoint: String,
@@ -31,7 +31,9 @@ impl Collector {
             .max_redirects(0)
             .proxy(None)
             .build();
-        let (endpoint, fails) = (endpoint.to_owned(), AtomicBool::new(false));
+        // Logs must not have the password of a URL.
+        let endpoint = without_user(endpoint);
+        let fails = AtomicBool::new(false);
         Collector { agent: config.new_agent(), endpoint, fails }
     }
 
@@ -47,8 +49,10 @@ impl Collector {
             return;
         }
         match failure {
-            Some(why) => log::warn!("otlp-endpoint: {}: {why}: spans are lost", self.endpoint),
-            None => log::info!("otlp-endpoint: {}: spans are taken again", self.endpoint),
+            Some(why) => {
+                log::warn!("otlp-endpoint: {}: {why}; spans are lost until it works", self.endpoint)
+            }
+            None => log::info!("otlp-endpoint: {}: exporting spans again", self.endpoint),
         }
     }
 }
@@ -70,6 +74,14 @@ impl HttpClient for Collector {
         }
         Ok(response?)
     }
+}
+
+/// Returns a URL without user and password.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let user = authority.rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &rest[user..])
 }
 
 fn bounded(mut body: Body) -> Result<Vec<u8>, ureq::Error> {

@@ -729,6 +729,56 @@ const SQUID: &[Row] = &[
         &[],
     ),
     squid(
+        "denials of URLs with a port",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl bad url_regex ^http://bad\\.test:8080/
+             http_access deny bad
+             http_access allow lan",
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &["8080"],
+    ),
+    squid(
+        "denials of all ports",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl bad url_regex ^http://[^/]*:[0-9]+/
+             http_access deny bad
+             http_access allow lan",
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &["[[rule]]"],
+    ),
+    squid(
+        "private pages behind a port",
+        "http_port 3128
+             acl priv url_regex ^http://intranet\\.test.+/private
+             cache deny priv",
+        &[ALL_PASS],
+        &["urls"],
+    ),
+    squid(
+        "denials of paths that may be hosts",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl ads url_regex /ads
+             http_access deny ads
+             http_access allow lan",
+        &["absolute-urls = [\"~/ads\"]\nthen = \"continue\"\ndeny = true"],
+        &["\nurls"],
+    ),
+    squid(
+        "permissions within a list",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl boxes src 10.1.0.0/16 192.168.0.0/16
+             acl far src 172.16.0.0/12
+             http_access allow boxes
+             http_access allow far
+             miss_access deny !lan",
+        &["clients = [\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\""],
+        &["192.168", "172.16"],
+    ),
+    squid(
         "names of proxies",
         "visible_hostname cache.example.com
              request_header_access Proxy-Connection deny all

@@ -12,6 +12,7 @@ use crate::convert::squid::refresh_pattern::RefreshPatterns;
 use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
 mod refresh_pattern;
+mod url_parts;
 mod urls;
 
 /// A line.
@@ -151,8 +152,9 @@ fn read(
     Ok(())
 }
 
-/// An access list: the key of `[[access]]` and of a rule, and the values; no values match nothing.
-/// No keys match everything. An error is why not.
+/// An access list: keys of `[[access]]` and of rules, each with values. A key without values
+/// matches no request, a list without keys every request. The error says why there is no
+/// equivalent.
 type Acl = Result<Vec<(&'static str, Vec<String>)>, String>;
 
 /// Returns the values, with the lines of a file (`@FILE`) in its place.
@@ -453,7 +455,13 @@ impl Squid {
             let all: Vec<&Line> = lines.iter().filter(|line| line.word(0) == *name).collect();
             let allowing = all.iter().position(|line| line.word(1) == "allow");
             let (before, behind) = all.split_at(allowing.unwrap_or(all.len()));
-            before.iter().for_each(|line| self.access(line, out));
+            for line in before {
+                if *name == "miss_access" {
+                    let reason = "hits are denied as well";
+                    out.lose(&line.at, &line.words.join(" "), reason);
+                }
+                self.access(line, out);
+            }
             let denying = behind.iter().find(|line| line.word(1) == "deny");
             let allows_all = |line: &&Line| line.word(2) == "all" && line.words.len() == 3;
             if let (Some(line), false) = (denying, behind.first().is_some_and(allows_all)) {
@@ -473,7 +481,7 @@ impl Squid {
             return;
         }
         let found = self.lists(line.words.get(2..).unwrap_or_default());
-        let lists = match found {
+        let mut lists = match found {
             Ok(Some(lists)) => lists,
             Ok(None) => return,
             Err(why) if action == "deny" => {
@@ -490,8 +498,15 @@ impl Squid {
         {
             return self.required.push((key, values.clone()));
         }
-        if self.denies_urls(line, &lists, out) {
-            return;
+        match self.denies_urls(line, &lists, out) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(why) => return self.unstated(line, &what, &why, &action, out),
+        }
+        if action == "allow"
+            && let Err(why) = self.require(&mut lists)
+        {
+            return out.lose(&line.at, &what, &why);
         }
         let mut table = Table::new("access");
         table.set("action", text(&action));
@@ -507,13 +522,6 @@ impl Squid {
             }
         }
         if action == "allow" {
-            for (key, values) in &self.required {
-                if table.keys.iter().any(|(known, _)| known == key) {
-                    let reason = format!("two tests of {key}: not allowed");
-                    return out.lose(&line.at, &what, &reason);
-                }
-                table.set(key, list(values));
-            }
             let when = self.rule_when(line.words.get(2..).unwrap_or_default());
             self.allowed.extend(when.transpose());
             purgers(&lists, out);
@@ -526,21 +534,43 @@ impl Squid {
         out.push(table);
     }
 
+    /// Adds the lists of which permissions need a value. The error says why the permission is lost.
+    fn require(&self, lists: &mut Vec<Part>) -> Result<(), String> {
+        for (key, values) in &self.required {
+            let own = lists.iter_mut().find(|(_, known, _)| known == key);
+            let Some((is_not, _, own)) = own else {
+                lists.push((false, key, values.clone()));
+                continue;
+            };
+            let both = common(own, values).filter(|_| !*is_not);
+            *own = both.ok_or_else(|| format!("two tests of {key}: not allowed"))?;
+            if own.is_empty() {
+                return Err(format!("another line denies all these {key}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a denial of URLs as a rule, which comes behind all of `[[access]]`: it exempts the
     /// requests that are allowed before it.
-    fn denies_urls(&mut self, line: &Line, lists: &[Part], out: &mut Output) -> bool {
+    fn denies_urls(
+        &mut self,
+        line: &Line,
+        lists: &[Part],
+        out: &mut Output,
+    ) -> Result<bool, String> {
         let is_url = |(_, key, _): &Part| matches!(*key, URLS | WHOLE_URLS);
         if line.word(1) != "deny" || !lists.iter().any(is_url) {
-            return false;
+            return Ok(false);
         }
-        let Ok(Some(mut when)) = self.rule_when(line.words.get(2..).unwrap_or_default()) else {
-            return false;
+        let Some(mut when) = self.rule_when(line.words.get(2..).unwrap_or_default())? else {
+            return Ok(false);
         };
         let what = line.words.join(" ");
         for allowed in &self.allowed {
             match allowed.as_ref().map(|tests| tests.0.as_slice()) {
-                Ok(tests) if is_for_no_rule(tests) => {}
-                Ok([]) => return true,
+                Ok(tests) if has_only_unseen_methods(tests) => {}
+                Ok([]) => return Ok(true),
                 Ok([(key, values)]) if !key.starts_with("not-") => {
                     when.add(&format!("not-{key}"), values.iter().cloned());
                 }
@@ -567,7 +597,7 @@ impl Squid {
         rule.continues = true;
         rule.set("deny", "true");
         rule.push(out);
-        true
+        Ok(true)
     }
 
     /// Reports an access rule without an equivalent; a denial then denies all.
@@ -687,8 +717,8 @@ impl Squid {
     }
 }
 
-/// Returns whether tests are for methods that no rule sees.
-fn is_for_no_rule(tests: &[(String, Vec<String>)]) -> bool {
+/// Returns whether tests hold only for methods that rules do not see.
+fn has_only_unseen_methods(tests: &[(String, Vec<String>)]) -> bool {
     let is_unseen = |name: &String| name == "CONNECT" || name == "PURGE";
     tests.iter().any(|(key, names)| key == "methods" && names.iter().all(is_unseen))
 }
@@ -700,6 +730,24 @@ fn purgers(lists: &[Part], out: &mut Output) {
     if let Some((.., clients)) = find("clients").filter(|_| is_purge) {
         out.set("purge.from", list(clients));
     }
+}
+
+/// Returns the networks that are in both lists; `None` if that is unknown.
+fn common(one: &[String], other: &[String]) -> Option<Vec<String>> {
+    if one == other {
+        return Some(one.to_vec());
+    }
+    let parse = |text: &String| -> Option<ipnet::IpNet> {
+        text.parse().or_else(|_| text.parse::<std::net::IpAddr>().map(ipnet::IpNet::from)).ok()
+    };
+    let parsed = |all: &[String]| all.iter().map(parse).collect::<Option<Vec<_>>>();
+    let (one, other) = (parsed(one)?, parsed(other)?);
+    let inner = |a: &ipnet::IpNet, b: &ipnet::IpNet| match a.contains(b) {
+        true => Some(b.to_string()),
+        false => b.contains(a).then(|| a.to_string()),
+    };
+    let both = one.iter().flat_map(|a| other.iter().filter_map(move |b| inner(a, b)));
+    Some(both.collect())
 }
 
 /// Returns the ports that a list leaves out.

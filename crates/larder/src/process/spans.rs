@@ -1,4 +1,4 @@
-//! Where the spans of traced requests go.
+//! The export of the spans of traced requests.
 
 use std::sync::Arc;
 

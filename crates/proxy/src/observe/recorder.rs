@@ -29,7 +29,7 @@ pub struct Recorder {
     spans: Option<SpansOut>,
 }
 
-/// Receiver of spans, and the format for which its texts are collected where there is no log.
+/// Receiver of spans, and the log format that has the texts of requests collected without a log.
 struct SpansOut {
     sink: Arc<dyn SpanSink>,
     format: Arc<Format>,

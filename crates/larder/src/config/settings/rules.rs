@@ -435,8 +435,9 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 
-    /// Asks the origin server in place of using a stored response, which the answer replaces. A rule
-    /// that continues and has no keys but this one and those of limits stores under the usual key.
+    /// Asks the origin server in place of using a stored response, which the answer replaces. A
+    /// rule that continues and has no keys but this one and those of limits stores under the usual
+    /// key.
     "refresh", Kind::Bool, ["false"], live, example("true") ~> refresh;
 
     /// Stores responses. With false, stored ones are still used; with `bypass` not.

@@ -812,7 +812,12 @@ impl<'a> LocationOf<'a, '_> {
             Backend::Servers(_) | Backend::None => {
                 match named {
                     Some(named) => {
-                        named_backend::name_server(named, one, &self.server.host_list(), rule, out)
+                        let hosts = self.server.host_list();
+                        if self.server.is_default && !hosts.is_empty() {
+                            let reason = "hosts that neither server_name nor a map lists get 403";
+                            out.note(&one.directive.at, "proxy_pass", reason);
+                        }
+                        named_backend::name_server(named, one, &hosts, rule, out);
                     }
                     None => rule.set("upstream", list(&servers.all)),
                 }

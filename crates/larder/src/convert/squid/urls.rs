@@ -5,6 +5,7 @@ use proxy::rules::request_rules::PathTest;
 
 use crate::convert::glob_of_regex::alternatives;
 use crate::convert::rule_draft::Tests;
+use crate::convert::squid::url_parts::{self, Changes, Part};
 use crate::convert::url_test;
 
 /// Key of expressions on path and query.
@@ -15,15 +16,15 @@ pub const WHOLE_URLS: &str = "whole URLs";
 
 /// Returns the test of a list of expressions; one must match.
 pub fn of_list(key: &str, expressions: &[String]) -> Result<Tests, String> {
-    let within_path = |regex: &String| within_path(regex);
-    let tests: Result<Vec<Tests>, String> = match key {
-        URLS => expressions.iter().map(|regex| url_test::urls(regex)).collect(),
-        _ => expressions
-            .iter()
-            .map(within_path)
-            .collect::<Result<_, _>>()
-            .or_else(|_: String| expressions.iter().map(|regex| absolute(regex)).collect()),
+    let is_within_path = |regex: &String| {
+        let same = Changes { loses: false, gains: false };
+        url_parts::changes(regex, Part::Origin) == Some(same)
     };
+    let test = match key == URLS || expressions.iter().all(is_within_path) {
+        true => url_test::urls,
+        false => absolute,
+    };
+    let tests: Result<Vec<Tests>, String> = expressions.iter().map(|regex| test(regex)).collect();
     let mut all = Tests::default();
     let lists = tests?.into_iter().flat_map(|test| test.0);
     lists.for_each(|(key, values)| all.add(&key, values));
@@ -34,7 +35,11 @@ pub fn of_list(key: &str, expressions: &[String]) -> Result<Tests, String> {
 fn absolute(regex: &str) -> Result<Tests, String> {
     let test = format!("~{regex}");
     PathTest::parse_absolute(&test, false)?;
-    Ok(Tests::one("absolute-urls", test))
+    match url_parts::changes(regex, Part::Port) {
+        Some(changes) if !changes.loses => Ok(Tests::one("absolute-urls", test)),
+        Some(_) => Err(format!("absolute-urls are without ports, and {regex:?} may match one")),
+        None => Err(format!("whether {regex:?} matches a port is too hard to tell")),
+    }
 }
 
 /// Returns whether expressions on whole URLs match no tunnel, whose URL is a host and a port.
@@ -74,21 +79,4 @@ pub fn posix(regex: &str) -> Result<String, String> {
         all.push(c);
     }
     Ok(all)
-}
-
-/// Returns the test of an expression on a whole URL that matches in path and query only: each
-/// alternative has no slash but in front, and has that slash, or is anchored at the end.
-fn within_path(regex: &str) -> Result<Tests, String> {
-    let within = |one: &str| {
-        let rest = one.strip_prefix("\\/").or(one.strip_prefix('/'));
-        let ends = one.ends_with('$') && !one.ends_with("\\$");
-        let body = rest.unwrap_or(one);
-        (rest.is_some() || ends) && !body.contains(['^', '/']) && !url_test::may_match(body, b'/')
-    };
-    let body = regex.strip_prefix("(?i)").unwrap_or(regex);
-    let all = alternatives(body).unwrap_or_default();
-    match !all.is_empty() && all.into_iter().all(within) {
-        true => url_test::urls(regex),
-        false => Err("it may match the host, and urls is about path and query".to_owned()),
-    }
 }

@@ -51,7 +51,7 @@ const FOR_CLIENTS: [&str; 5] = ["client-set", "client-remove", "error-page", "hi
 /// Beginnings of the keys of a rule that decide which requests are admitted.
 const GUARDS: [&str; 3] = ["limit-", "basic-auth", "realm"];
 
-/// Beginning of the key of a rule whose requests replace what others get.
+/// Beginning of the key of a rule whose responses replace those stored for all clients.
 const REFRESH: &str = "refresh = ";
 
 /// Conditions, and the treatment of requests that meet them.
@@ -273,13 +273,14 @@ impl Rule {
     /// rule with other conditions counts as another rule, whatever its name.
     pub(super) fn marked(self, changes_query: bool) -> Rule {
         let answers = self.actions.as_ref().is_some_and(|of| of.is_answered());
-        let is_unparted =
+        let keeps_key =
             |state: &String| GUARDS.iter().chain([&REFRESH]).any(|key| state.starts_with(*key));
-        // What is stored does not depend on who was admitted, and is replaced for all.
-        let parts =
-            !self.continues || self.states.is_empty() || !self.states.iter().all(is_unparted);
-        let stores = !self.bypass && !answers && parts;
-        if !stores || !self.when.looks_past_key(changes_query) {
+        // Guards do not change responses, and `refresh` replaces them for all clients: neither
+        // needs a key of its own.
+        let changes_key =
+            !self.continues || self.states.is_empty() || !self.states.iter().all(keeps_key);
+        let needs_mark = !self.bypass && !answers && changes_key;
+        if !needs_mark || !self.when.looks_past_key(changes_query) {
             return self;
         }
         let mark = Some(digest_of(format!("{:?}", self.when).as_bytes()));

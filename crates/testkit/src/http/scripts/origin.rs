@@ -3,11 +3,12 @@
 //! planned for [`ONLY`].
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
+use std::fs::{self, File};
 use std::future::pending;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, UNIX_EPOCH};
 
 use net::clock::TokioClock;
 use net::network::{AcceptSocket, ListenSocket};
@@ -92,7 +93,11 @@ impl Origin {
         for (name, text) in
             [("file.txt", "of the root"), (".hidden", "x"), ("folder/index.html", "x")]
         {
-            fs::write(root.join(name), text).expect("a directory for files");
+            let path = root.join(name);
+            fs::write(&path, text).expect("a directory for files");
+            // Entity tags of files depend on it, and two plays of a script are compared.
+            let file = File::options().write(true).open(&path).expect("a file");
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).expect("a file");
         }
         _ = std::os::unix::fs::symlink(&credentials, root.join("link"));
         let text = self.filled(&text).replace("{root}", &root.display().to_string());
