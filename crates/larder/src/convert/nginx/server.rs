@@ -240,20 +240,6 @@ fn main(server: &Server<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     })
 }
 
-/// Returns the location that gets what the directory of a location has no file for, if the rules of
-/// both can state its access control.
-fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>, out: &mut Output) -> Option<Behind<'a>> {
-    let behind = tries::behind(location, server)?;
-    if !replies::conflicts(location, &behind.scope) {
-        return Some(behind);
-    }
-    if let Some(tries) = location.own("try_files") {
-        let reason = "the application has access control that this location replaces: 404 instead";
-        out.lose(&tries.at, "try_files", reason);
-    }
-    None
-}
-
 fn of_location(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> Backend {
     if let Some(pass) = scope.own("proxy_pass") {
         let servers = backend::servers(pass, scope, &http.upstreams, out);
@@ -539,7 +525,7 @@ impl<'a> LocationOf<'a, '_> {
             None => return out.lose(&one.directive.at, "location", "too many conditions"),
         };
         let name = format!("{} {}", self.name, one.directive.args.join(" "));
-        let behind = behind(&location, scope, out);
+        let behind = tries::stated_behind(&location, scope, out);
         let passed = behind.as_ref().map(|behind| &behind.scope);
         for scope in [Some(&location), passed].into_iter().flatten() {
             let mut variables = variables.clone();
@@ -663,7 +649,7 @@ impl<'a> LocationOf<'a, '_> {
         let (scope, name) = (place.scope, format!("{} rest", self.name));
         let place = Place { name: &name, ..*place };
         if scope.get("root").is_some() && !matches!(self.site, Backend::Files(_)) {
-            let behind = behind(scope, scope, out);
+            let behind = tries::stated_behind(scope, scope, out);
             let behind_scope = behind.as_ref().map_or(scope, |behind| &behind.scope);
             let inner = Place { scope: behind_scope, ..place };
             let one = Location::of_server(self.server.directive);

@@ -4,6 +4,7 @@ use crate::convert::nginx::backend::{index_files, is_program};
 use crate::convert::nginx::last_name;
 use crate::convert::nginx::location::added_fields;
 use crate::convert::nginx::matching::{self, Kind, Location};
+use crate::convert::nginx::replies;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
@@ -96,6 +97,24 @@ pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>
     let pass = scope.own("proxy_pass")?.arg(0);
     let has_path = pass.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '$']));
     (!has_path).then_some(Behind { scope, target: Some(target) })
+}
+
+/// Returns the location that gets what the directory of a location has no file for, if the rules of
+/// both can state its access control.
+pub fn stated_behind<'a>(
+    location: &Scope<'a>,
+    server: &Scope<'a>,
+    out: &mut Output,
+) -> Option<Behind<'a>> {
+    let behind = behind(location, server)?;
+    if !replies::conflicts(location, &behind.scope) {
+        return Some(behind);
+    }
+    if let Some(tries) = location.own("try_files") {
+        let reason = "the application has other access control than the files: 404 instead";
+        out.lose(&tries.at, "try_files", reason);
+    }
+    None
 }
 
 /// Returns the scope with the `proxy_pass` of a location, or of the one behind its files.
