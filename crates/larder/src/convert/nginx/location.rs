@@ -373,6 +373,11 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let has_if = scope.block().iter().any(|one| one.name == "if");
     let is_plain = |name: &&str| PLAIN.contains(name) || (!has_if && name.parse::<u8>().is_ok());
     let has_query = ["request_uri", "args", "query_string"].iter().any(|name| names.contains(name));
+    let has_path = ["request_uri", "uri"].iter().any(|name| names.contains(name));
+    if !has_path && names.iter().any(|name| name.parse::<u8>().is_ok()) {
+        let reason = "the whole path is the key: paths with the same groups are stored apart";
+        out.note(&key.at, "proxy_cache_key", reason);
+    }
     let mut parameters: Vec<&str> = Vec::new();
     for name in names.into_iter().filter(|name| !is_plain(name)) {
         if let Some(field) = name.strip_prefix("http_") {
