@@ -390,15 +390,17 @@ impl Checker<'_> {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
         let sites: BTreeSet<&str> = sites.chain(default).collect();
+        let served = self.config.sites.iter().filter(|site| !site.is_for_rules());
+        let served: BTreeSet<&str> = served.filter_map(Site::called).chain(default).collect();
         let mut names: BTreeMap<String, &Location> = BTreeMap::new();
         let mut adding = 0;
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
             let first = Some(*names.entry(rule.called(at + 1)).or_insert(line));
             adding += usize::from(rule.adds_names());
             let named = rule.when.sites();
-            let unknown = named.into_iter().find(|name| !sites.contains(&name.as_str()));
+            let unknown = named.into_iter().find(|name| !served.contains(&name.as_str()));
             let wrong = match unknown {
-                Some(name) => Some(("sites", format!("there is no site {name:?}"))),
+                Some(name) => Some(("sites", format!("no site {name:?} has requests"))),
                 None if self.unknown_listener(rule).is_some() => self.unknown_listener(rule),
                 None if first.is_some_and(|first| first != line) => {
                     let first = first.map(|first| first.seen_from(line)).unwrap_or_default();
@@ -497,8 +499,10 @@ impl Checker<'_> {
                 let place = Place::File(line.clone());
                 self.list.push(Problem { place, key: key.to_owned(), text });
             };
-            if site.hosts.is_empty() && site.paths.is_empty() {
-                complain("site.hosts", "expected hosts, paths, or both".to_owned());
+            let is_named = || self.config.rules.iter().any(|rule| names_site(rule, site));
+            if site.is_for_rules() && (site.root.is_some() || !is_named()) {
+                let text = "expected hosts, paths, or both, or its name in upstream of a rule";
+                complain("site.hosts", text.to_owned());
             }
             if site.hosts.is_empty() && site.paths.iter().any(|path| path.as_str().is_empty()) {
                 let text =
@@ -536,9 +540,18 @@ impl Checker<'_> {
     }
 }
 
+/// Returns whether a rule names the site as its origin.
+fn names_site(rule: &RequestRule, site: &Site) -> bool {
+    match rule.actions.upstream() {
+        Some(RuleUpstream::Site(name)) => site.called() == Some(name),
+        _ => false,
+    }
+}
+
 /// Returns each pair of host and path prefix that a site serves; the empty string stands for all.
 fn claims(site: &Site) -> impl Iterator<Item = (&str, &str)> {
     let hosts: Vec<&str> = match site.hosts.is_empty() {
+        true if site.is_for_rules() => Vec::new(),
         true => vec![""],
         false => site.hosts.iter().map(String::as_str).collect(),
     };

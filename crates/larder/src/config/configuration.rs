@@ -189,6 +189,11 @@ impl Site {
         if self.strip_prefix { &self.paths } else { &[] }
     }
 
+    /// Returns whether no request leads to the site: only the `upstream` of rules names it.
+    pub fn is_for_rules(&self) -> bool {
+        self.hosts.is_empty() && self.paths.is_empty()
+    }
+
     /// Returns the name of the site, or else its first host, or else its first path.
     pub fn called(&self) -> Option<&str> {
         let path = || self.paths.first().map(PathPrefix::as_str);
@@ -234,7 +239,7 @@ impl Config {
 
     /// Returns whether this is a reverse proxy or a web server.
     pub fn is_reverse(&self) -> bool {
-        self.has_default_site() || !self.sites.is_empty()
+        self.has_default_site() || self.sites.iter().any(|site| !site.is_for_rules())
     }
 
     /// Returns whether `reverse` or `static` creates a site.

@@ -128,9 +128,10 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     };
     let any =
         rule.when.is.sites.is_empty() || rule.when.is.sites.iter().any(|name| name == DEFAULT_SITE);
+    let is_for_all = |site: &Site| site.hosts.is_empty() && !site.is_for_rules();
     let is_open = config.sites.is_empty()
         || (config.has_default_site() && any)
-        || config.sites.iter().filter(for_site).any(|site| site.hosts.is_empty());
+        || config.sites.iter().filter(for_site).any(is_for_all);
     if rule.when.is.hosts.is_empty() || is_open {
         return None;
     }

@@ -108,8 +108,9 @@ fn compress(config: &Config) -> Result<Compress, String> {
 /// Returns the sites that are served on our own `ports`. Reads the files for TLS to origin servers,
 /// and opens directories that are not yet `open`. The error is a sentence.
 pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, String> {
-    let mut sites = Vec::new();
+    let (mut sites, mut hidden) = (Vec::new(), hidden_sites(config)?);
     for site in &config.sites {
+        let is_for_rules = site.is_for_rules();
         let name = site.called().unwrap_or_default().to_owned();
         let pass_host = site.pass_host;
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
@@ -129,7 +130,8 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         let aliases = site.aliases(ports);
         let (hosts, paths) = (site.hosts.clone(), site.paths.clone());
         let site = Site::new(&name, source).with_hosts(hosts).with_paths(paths);
-        sites.push(site.with_pass_host(pass_host).with_aliases(aliases));
+        let site = site.with_pass_host(pass_host).with_aliases(aliases);
+        if is_for_rules { &mut hidden } else { &mut sites }.push(site);
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
@@ -148,7 +150,6 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
     if sites.is_empty() {
         return Ok(Front::forward());
     }
-    let mut hidden = hidden_sites(config)?;
     for (at, rule) in config.rules.iter().enumerate() {
         let Some(root) = &rule.actions.try_root else { continue };
         let name = files_of(&rule.called(at + 1));

@@ -118,6 +118,33 @@ const NGINX_STORING: &[Row] = &[
         &[],
     ),
     nginx(
+        "fields of a location outside of an if",
+        "server { location / { CACHED add_header X-B 2;
+             if ($arg_a) { add_header X-A 1; }
+             if ($cookie_b) { set $c 1; } } }",
+        &[
+            "any = [{ not-query = [\"a\"] }, { cookies = [\"b\"] }]\nthen = \"continue\"\n\
+             responses = ",
+            "client-set = [\"X-B: 2\"]",
+        ],
+        &["not converted", "answer-set"],
+    ),
+    nginx(
+        "servers with settings of their own",
+        "upstream two { server 10.0.0.2; server 10.0.0.3; }
+         upstream one { server c.test:443; server c.test:443; }
+         server { location / { CACHED } location /two/ { proxy_pass http://two; }
+             location /also/ { proxy_pass http://two; }
+             location /one/ { proxy_pass https://one; proxy_ssl_name c.test; } }",
+        &[
+            "upstream = [\"http://10.0.0.2\", \"http://10.0.0.3\"]\nmax-fails = 1\n\
+             name = \"servers two\"",
+            "upstream = [\"servers two\"]",
+            "upstream = [\"https://c.test:443\"]",
+        ],
+        &["not converted", "servers two (2)", "tls-name"],
+    ),
+    nginx(
         "invalid bypass",
         "server { set $skip 0; if ($http_host = \"a.test:8443\") { set $skip 1; }
              location / { CACHED proxy_cache_bypass $skip; proxy_no_cache $skip; } }",

@@ -16,6 +16,7 @@ mod replies;
 mod responses;
 mod scope;
 mod server;
+mod server_group;
 mod spellings;
 pub mod syntax;
 mod tries;

@@ -173,6 +173,17 @@ impl Output {
         self.tables.push(table);
     }
 
+    /// Returns the name of a table that differs from this one in its name only.
+    pub fn known(&self, table: &Table) -> Option<&str> {
+        let keys = |of: &Table| {
+            of.keys.iter().filter(|(key, _)| key != "name").cloned().collect::<Vec<_>>()
+        };
+        let same =
+            self.tables.iter().find(|one| one.kind == table.kind && keys(one) == keys(table));
+        let name = same?.keys.iter().find(|(key, _)| key == "name");
+        name.map(|(_, value)| value.as_str())
+    }
+
     /// Records a loss; its comment stands before the next table.
     pub fn lose(&mut self, at: &At, directive: &str, reason: &str) {
         let loss =

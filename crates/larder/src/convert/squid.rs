@@ -330,7 +330,7 @@ impl Squid {
                     out.lose(&line.at, &name, "the field is added to, or not sent");
                 }
             },
-            "access_log" => access_log(line, out),
+            "access_log" | "cache_access_log" => access_log(line, out),
             "request_header_access" | "reply_header_access" => self.header_access(line, out),
             "connect_timeout" => time(line, &["upstream.connect-timeout"], out),
             "read_timeout" => {

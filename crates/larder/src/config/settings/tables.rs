@@ -21,7 +21,8 @@ pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PAR
 const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 
-    /// Hosts of this site; none: every host, with `paths`.
+    /// Hosts of this site; none: every host, with `paths`. Without both, only rules lead to its
+    /// servers, by its `name` in their `upstream`.
     "hosts", Kind::List(&Kind::Host), [], live, example(r#"["www.example.com"]"#) -> hosts;
 
     /// Path prefixes of this site, in whole segments, such as /static/; none: all. The longest

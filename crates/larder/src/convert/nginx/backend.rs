@@ -40,6 +40,9 @@ pub const DEFAULTS: &[(&str, &str)] = &[
     ("tls-key", "\"none\""),
 ];
 
+/// The failures that lead to the next server, a key of rules as well.
+pub const NEXT: &str = "next-upstream";
+
 /// Upstream blocks by name.
 pub type Upstreams<'a> = BTreeMap<&'a str, &'a Directive>;
 
@@ -107,9 +110,43 @@ pub fn servers(
     if scheme == "https" {
         tls(pass, scope, &mut found, out);
     }
+    found.drop_idle();
     attempts(scope, &mut found, out);
     Some(found)
 }
+
+impl Servers {
+    /// Returns whether a setting has no effect on these servers.
+    pub fn is_idle(&self, key: &str) -> bool {
+        let is_secured = match &self.named {
+            Some(named) => named.upstream.starts_with("https:"),
+            None => self.all.iter().any(|one| one.starts_with("https:")),
+        };
+        match key.starts_with("tls-") {
+            true => !is_secured,
+            false => self.all.len() < 2,
+        }
+    }
+
+    /// Removes settings that change nothing: a server's own name, and when one that has no other
+    /// beside it is out of use.
+    fn drop_idle(&mut self) {
+        let host = |server: &String| {
+            let authority = server.split(' ').next()?.split_once("://")?.1;
+            Some(text(authority.rsplit_once(':').map_or(authority, |(host, _)| host)))
+        };
+        let name = self.options.get("tls-name").cloned();
+        if name.is_some() && self.all.iter().all(|server| host(server) == name) {
+            self.options.remove("tls-name");
+        }
+        if self.all.len() < 2 {
+            self.options.retain(|key, _| !AMONG_SERVERS.contains(key));
+        }
+    }
+}
+
+/// Settings without effect on a single server.
+const AMONG_SERVERS: [&str; 3] = ["balance", "fail-timeout", "max-fails"];
 
 /// Removes servers whose address occurs before.
 fn remove_repeated(servers: &mut Vec<String>) {

@@ -121,9 +121,18 @@ pub fn response_fields(
     rule: &mut RuleDraft,
     out: &mut Output,
 ) {
-    for field in scope.all(&["proxy_hide_header"]) {
-        rule.add("client-remove", field.arg(0));
-    }
+    own_fields(scope, source, name, rule, out);
+    inherited_fields(scope, source, rule, out);
+}
+
+/// Adds the fields of `add_header`, which an `if` with others replaces.
+pub fn own_fields(
+    scope: &Scope<'_>,
+    source: Source,
+    name: &str,
+    rule: &mut RuleDraft,
+    out: &mut Output,
+) {
     for field in scope.added(&["add_header", "more_set_headers"]) {
         let (key, value) = (field.arg(0), field.arg(1));
         if value.is_empty() {
@@ -140,6 +149,13 @@ pub fn response_fields(
             Some(value) => add(key, &value, is_always, source, rule),
             None => out.lose(&field.at, &format!("add_header {key}"), "unknown variable"),
         }
+    }
+}
+
+/// Adds the fields of `proxy_hide_header` and `expires`.
+pub fn inherited_fields(scope: &Scope<'_>, source: Source, rule: &mut RuleDraft, out: &mut Output) {
+    for field in scope.all(&["proxy_hide_header"]) {
+        rule.add("client-remove", field.arg(0));
     }
     if let Some(expires) = scope.get("expires") {
         match cache_control(expires.arg(0)) {

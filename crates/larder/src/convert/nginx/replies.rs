@@ -2,13 +2,13 @@
 
 use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, of_if};
 use crate::convert::nginx::limits;
-use crate::convert::nginx::location::{Source, response_fields};
+use crate::convert::nginx::location::{Source, inherited_fields, own_fields, response_fields};
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::vcl::condition::both;
+use crate::convert::vcl::condition::{both, negated};
 
 /// Where rules are made: the requests, names, and what is in effect.
 pub struct Place<'a, 'b> {
@@ -148,17 +148,12 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
 /// does, whose directives hold then.
 fn added_fields(one: &Directive, found: &Alternatives, place: &Place<'_, '_>, out: &mut Output) {
     let what = format!("if {}", one.args.join(" "));
-    let block = place.scope.block().iter();
-    let later = block.skip_while(|other| other.at != one.at).skip(1);
-    let mut all = Ok(found.any.clone());
-    for other in later.filter(|other| other.name == "if") {
-        all = all.and_then(|all| both(&all, &of_if(other, place.variables)?.negated()?.any));
-    }
-    let all = match all {
+    let all = match decides(one, &found.any, place) {
         Ok(all) => all,
         Err(why) => return out.lose(&one.at, &what, &format!("add_header: {why}")),
     };
-    if !place.scope.added(&["add_header"]).is_empty() {
+    let added = place.scope.added(&["add_header"]);
+    if !added.is_empty() && !matches!(outside_ifs(place), Some(Ok(_))) {
         let reason = "the fields that the location adds are sent as well";
         out.lose(&one.at, &what, reason);
     }
@@ -173,6 +168,59 @@ fn added_fields(one: &Directive, found: &Alternatives, place: &Place<'_, '_>, ou
         response_fields(&scope, Source::If, place.server_name, &mut rule, out);
         rule.push(out);
     }
+}
+
+/// Returns the requests for which an `if` holds and no later one of the location.
+fn decides(one: &Directive, found: &[Tests], place: &Place<'_, '_>) -> Result<Vec<Tests>, String> {
+    let block = place.scope.block().iter();
+    let later = block.skip_while(|other| other.at != one.at).skip(1);
+    let mut all = found.to_vec();
+    for other in later.filter(|other| other.name == "if") {
+        all = both(&all, &of_if(other, place.variables)?.negated()?.any)?;
+    }
+    Ok(all)
+}
+
+/// Returns the requests for which no `if` with `add_header` of a proxied location decides on the
+/// fields, `None` if it has no such `if`.
+fn outside_ifs(place: &Place<'_, '_>) -> Option<Result<Vec<Tests>, String>> {
+    place.scope.own("proxy_pass")?;
+    let adds = |one: &&Directive| {
+        one.name == "if" && one.inner().iter().any(|act| act.name == "add_header")
+    };
+    let ifs: Vec<&Directive> = place.scope.block().iter().filter(adds).collect();
+    let without = |all: Vec<Tests>, one: &Directive| {
+        let found = of_if(one, place.variables)?;
+        match &found.wider {
+            Some(why) => Err(why.clone()),
+            None => both(&all, &negated(&decides(one, &found.any, place)?)?),
+        }
+    };
+    let all = ifs.iter().try_fold(vec![Tests::default()], |all, one| without(all, one));
+    let fits = |all: &Vec<Tests>| place.any.is_empty() || all.is_empty();
+    let all = all.and_then(|all| fits(&all).then_some(all).ok_or("too many conditions".to_owned()));
+    (!ifs.is_empty()).then_some(all)
+}
+
+/// Pushes the fields that a location adds where no `if` of it adds others. Returns false if it has
+/// no such `if`.
+pub fn fields_outside_ifs(
+    place: &Place<'_, '_>,
+    source: Source,
+    rule: &mut RuleDraft,
+    out: &mut Output,
+) -> bool {
+    let Some(Ok(any)) = outside_ifs(place) else { return false };
+    inherited_fields(place.scope, source, rule, out);
+    if !any.is_empty() {
+        let mut fields = Place { any: &any, ..*place }.rule("fields");
+        fields.continues = true;
+        own_fields(place.scope, Source::If, place.server_name, &mut fields, out);
+        if !fields.is_empty() {
+            fields.push(out);
+        }
+    }
+    true
 }
 
 /// Returns whether a directive within an `if` refuses requests.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use crate::convert::nginx::backend::{self, DEFAULTS, Directory, Servers};
+use crate::convert::nginx::backend::{self, DEFAULTS, Directory, NEXT, Servers};
 use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
@@ -12,6 +12,7 @@ use crate::convert::nginx::named_backend;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::server_group;
 use crate::convert::nginx::spellings;
 use crate::convert::nginx::syntax::{Directive, walk};
 use crate::convert::nginx::tries::{self, Behind};
@@ -21,7 +22,6 @@ use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
 /// The key of the failures that lead to the next server.
-const NEXT: &str = "next-upstream";
 
 /// Directives by which something other than a server of HTTP or a directory responds.
 const APPLICATIONS: [&str; 6] =
@@ -745,7 +745,9 @@ impl<'a> LocationOf<'a, '_> {
             }
             None => rule.set("bypass", "true"),
         }
-        location::response_fields(scope, source, self.name, rule, out);
+        if !replies::fields_outside_ifs(place, source, rule, out) {
+            location::response_fields(scope, source, self.name, rule, out);
+        }
     }
 
     /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
@@ -804,22 +806,16 @@ impl<'a> LocationOf<'a, '_> {
                             out.note(&one.directive.at, "proxy_pass", reason);
                         }
                         named_backend::name_server(named, one, &hosts, rule, out);
+                        let keys: Vec<&str> =
+                            server_group::own_options(servers, out).into_keys().collect();
+                        if !keys.is_empty() {
+                            let reason = "a server that requests name has those of [upstream]";
+                            out.lose(&one.directive.at, &keys.join(", "), reason);
+                        }
                     }
-                    None => rule.set("upstream", list(&servers.all)),
+                    None => rule.set("upstream", list(&server_group::of(servers, out))),
                 }
                 rule.when.add("sites", [self.site_name.to_owned()]);
-                let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
-                let options = servers.options.iter().filter(|(key, _)| **key != NEXT);
-                let differs = options.clone().any(|(key, value)| {
-                    let default = DEFAULTS.iter().find(|(known, _)| known == key);
-                    let default = default.map(|(_, value)| (*value).to_owned());
-                    general(key).or(default).as_ref() != Some(value)
-                });
-                if differs {
-                    let keys: Vec<&str> = options.map(|(key, _)| *key).collect();
-                    let reason = "the servers of a rule have the settings of [upstream]";
-                    out.lose(&one.directive.at, &keys.join(", "), reason);
-                }
             }
         }
     }
