@@ -35,9 +35,8 @@ const TRUSTED: Kind = Kind::List(&Kind::Checked(&Checked {
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Which responses are shared. "careful" stores a response to a request that identifies its
-    /// client only with a stated positive lifetime or a Vary that names the field, and withholds
-    /// some other reuse (docs/guide/applications.md). "rfc": all that RFC 9111 permits.
+    /// Which responses are shared: "careful" (docs/guide/applications.md), or all that RFC 9111
+    /// permits ("rfc").
     "caching.sharing", SHARING, ["careful"], live -> semantics.sharing;
 
     /// Request fields that identify a client where sharing is careful; * stands for anything.
@@ -79,8 +78,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "caching.stale-if-error", Kind::Time(ms(0), YEARS), ["0"], live -> semantics.stale_if_error;
 
     /// Time after a failure during which permitted stale responses are served at once, while one
-    /// request at a time tries the server. A failed connection, or a timeout while the server is
-    /// silent, counts for the host; other failures for one URL. 0: every request waits.
+    /// request at a time tries the server (docs/guide/upstreams.md). 0: every request waits.
     "caching.stale-refresh-time", Kind::Time(ms(0), hours(24)), ["10s"], live
         -> fill.stale_refresh_time;
 
@@ -120,12 +118,11 @@ pub const SETTINGS: &[Setting] = fields! {
         -> semantics.keep;
 
     /// Last part of a lifetime, in percent, in which one of eight hits revalidates the response in
-    /// the background, so that popular responses do not expire; 0: none.
+    /// the background; 0: none.
     "caching.refresh-ahead", Kind::Int(0, 90), ["0"], live -> semantics.refresh_ahead_percent;
 
-    /// Stale neighbours in the cache (same site and directory, or written together) that are
-    /// revalidated after a stale response, on open connections. Each is an additional request to
-    /// the origin server. 0: none.
+    /// Stale neighbours in the cache that are revalidated after a stale response
+    /// (docs/guide/rules.md). Each is an additional request to the origin server. 0: none.
     "caching.validate-neighbours", Kind::Int(0, 64), ["0"], live -> semantics.validate_neighbours;
 
     /// Most such revalidations a second for one site; after a pause as many at once.

@@ -108,8 +108,7 @@ for_all_and_site! {
     /// be a link.
     "look-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
 
-    /// Longest time that a check of a file holds where the kernel reports changes: it does not
-    /// report writes through a hard link made elsewhere later. Longer saves checks.
+    /// Longest time that a check of a file holds where the kernel reports changes.
     "recheck-interval", Kind::Time(ms(0), hours(24 * 365)), ["10s"] -> options.recheck;
 
     /// Most directories watched by the kernel; 0: none, all are checked every `look-interval`. Each

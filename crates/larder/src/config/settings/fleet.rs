@@ -100,9 +100,9 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.advertise", ADDRESS, ["auto"], word("auto"), flag_called("fleet-advertise")
         -> fleet.advertise;
 
-    /// Name of this node, unique in the fleet. It owns its documents by name and finds them again
-    /// with the same name anywhere. "auto" is the machine's name, the address of `fleet.listen`
-    /// unless that is all addresses, and its port, such as web-1-3130.
+    /// Name of this node, unique in the fleet, by which it owns documents. "auto" is the machine's
+    /// name, the address of `fleet.listen` unless that is all addresses, and its port, such as
+    /// web-1-3130.
     "fleet.node", NAME, ["auto"], word("auto"), flag_called("fleet-node") -> fleet.node;
 
     /// Name of the fleet. Nodes of other fleets are ignored.
@@ -117,7 +117,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.capacity", Kind::Size(0, 1 << 50), ["auto"], word("auto") -> fleet.capacity;
 
     /// File with the key that all nodes share: at least 32 random bytes, in hex (`openssl rand -hex
-    /// 32`), base64 or raw. Nodes authenticate and encrypt with it. Any holder is a node.
+    /// 32`), base64 or raw. Any holder is a node.
     "fleet.key-file", Kind::Path, ["none"], word("none"), flag_called("fleet-key")
         -> fleet.key_file;
 
@@ -141,8 +141,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// the same share.
     "fleet.members", Kind::List(&MEMBER), [] -> fleet.members;
 
-    /// Placement of documents: "larder" keeps each on the disk and in the memory of one node, hot
-    /// ones on more; the others are those of a paper's figures (docs/guide/classes.md).
+    /// Placement of documents (docs/guide/classes.md): "larder", or that of a paper's figure.
     /// [[fleet.class]] tables replace it.
     "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
 
@@ -158,7 +157,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
 
     /// Memory for hints about other nodes' memories, four bytes for a document. Classes by size or
-    /// type take as much again for the sizes and types of documents, eight bytes each.
+    /// type take as much again.
     "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
 };
 

@@ -32,10 +32,9 @@ pub const SETTINGS: &[Setting] = fields! {
     "include", Kind::List(&Kind::Text(INCLUDED)), [], live
         => |_, _| ();
 
-    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`,
-    /// `*:3128`, `3128` and `[::]:3128` are all addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4
-    /// only. TLS, h2c and the PROXY protocol need a [[listener]] table; with one, the default is
-    /// none.
+    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128` is all
+    /// addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4 only. TLS, h2c and the PROXY protocol need
+    /// a [[listener]] table; with one, the default is none.
     "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag, live -> listen;
 
     /// Serve as a reverse proxy for this origin server, or for several with the same content
@@ -80,8 +79,7 @@ pub const SETTINGS: &[Setting] = fields! {
         => |c, v| c.set_layout(Take::take(v));
 
     /// Address and port of the admin interface: /healthz, /readyz, /metrics, /purge. /readyz is 200
-    /// even when a cache cannot be used, because requests are served; its text says so, and
-    /// larder_cache_online is 0 in /metrics.
+    /// even when a cache cannot be used; its text says so.
     "admin", Kind::Addr, ["127.0.0.1:3129"], word("off"), flag -> admin;
 
     /// Host names that requests to the admin interface may carry, besides localhost and IP
@@ -104,14 +102,13 @@ pub const SETTINGS: &[Setting] = fields! {
     /// (docs/guide/running.md, "Access log").
     "log-format", Kind::LogFormat, ["combined"], flag, live -> log_format;
 
-    /// Field in which origin servers get the id of a request, such as X-Request-ID. The id that a
-    /// proxy in `forwarded.trust` sends in this field is kept (without this setting, in
-    /// X-Request-ID); other requests get a random one.
+    /// Field in which origin servers get the id of a request, such as X-Request-ID: the one of a
+    /// proxy in `forwarded.trust`, else a random one.
     "request-id", Kind::Header, ["off"], word("off"), live -> request_id;
 
-    /// Traces (W3C Trace Context: traceparent, tracestate). "off" forwards the fields unchanged.
-    /// "continue" gives origin servers the trace of the client with a span id of this proxy, and
-    /// removes invalid ones. "start" also begins a sampled trace where there is none.
+    /// W3C Trace Context. "off" forwards the fields unchanged. "continue" gives origin servers the
+    /// trace of the client with a span id of this proxy. "start" also begins a sampled trace where
+    /// there is none.
     "tracing", TRACING, ["off"], live -> tracing;
 
     /// URL of an OpenTelemetry collector that gets a span of each request in a sampled trace, such

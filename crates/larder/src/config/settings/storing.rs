@@ -63,39 +63,35 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.read-batch-timeout", Kind::Time(ms(0), Duration::from_secs(10)), ["20ms"]
         -> store.read_batch_timeout;
 
-    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run. The
-    /// file system of the LAZY-READS paper made runs of 3 to 5.
+    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run.
     "store.read-batch-split", Kind::Int(0, 1000), ["auto"], word("auto") -> store.read_batch_split;
 
     /// Longest time from the end of an object to its write, unless a copy of it is in
     /// `shared-memory`: what a killed process can lose. No effect with write policy "on-evict".
-    /// Presets of papers on slots use a year.
     "store.durability-bound", Kind::Time(ms(10), hours(365 * 24)), ["auto"], word("auto")
         -> store.durability_bound;
 
     /// Time of which a power failure can lose the stored objects. A batch with copies in
-    /// `shared-memory` waits for at most half of it, and the device is flushed in the other half;
-    /// without, this is the longest time between two flushes. Purges never wait for it.
+    /// `shared-memory` waits for at most half of it. Purges never wait for it.
     "store.flush-interval", Kind::Time(ms(10), hours(24)), ["1m"] -> store.flush_interval;
 
     /// Directory in a memory file system (tmpfs). A file there keeps copies of the objects that
-    /// wait in a batch, up to 1.5 times `batch`, part of `memory`: a killed process loses none of
-    /// them, a restart of the machine all. The default gives way to RUNTIME_DIRECTORY of systemd.
-    /// "none": batches wait for `durability-bound` only.
+    /// wait in a batch, part of `memory`: a killed process loses none of them. The default gives
+    /// way to RUNTIME_DIRECTORY of systemd. "none": batches wait for `durability-bound` only.
     "store.shared-memory", Kind::Path, ["/dev/shm"], word("none") -> shared_memory;
 
     /// Longest time that a read of a device may take before the object is fetched instead, and that
     /// a purge waits for a device before it is answered as not durable.
     "store.stall-bound", Kind::Time(ms(10), hours(1)), ["5s"] -> store.stall_bound;
 
-    /// Longest time that a response waits for a device to write: for buffer space for a new object
-    /// (else served unstored), or for the invalidation of an unsafe request. While a write takes
-    /// longer, no response waits for the device.
+    /// Longest time that a response waits for a device to write: for buffer space (else served
+    /// unstored), or for an invalidation. While a write takes longer, no response waits for the
+    /// device.
     "store.write-bound", Kind::Time(ms(10), hours(1)), ["1s"] -> store.write_bound;
 
-    /// Percent of a device that transfers of large objects may protect from eviction and
-    /// overwriting, even after a removal or purge. Beyond it the slowest transfers lose their hold:
-    /// the rest comes from the origin under the same strong validator, or is cut.
+    /// Percent of a device that transfers of large objects may protect from overwriting. Beyond it
+    /// the slowest transfers lose their hold: the rest comes from the origin under the same strong
+    /// validator, or is cut.
     "store.held-percent", Kind::Int(0, 50), ["25"] -> store.held_percent;
 
     /// Longest time that one transfer holds parts of a device.
@@ -109,7 +105,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Objects that are stored: "all"; "second-hit": those fetched twice within the last
     /// `admission-keys` URLs; "when-full": all until a cache is full, then as second-hit, unless
-    /// 40% of requests are repeats. A new version of a stored object is always stored.
+    /// 40% of requests are repeats.
     "store.admission", ADMISSION, ["auto"], word("auto") -> store.admission;
 
     /// Fewest URLs that "second-hit" and "when-full" remember for each cache, at most twice as
