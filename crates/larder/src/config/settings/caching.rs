@@ -41,7 +41,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Request fields that identify a client where sharing is careful; * stands for anything.
     /// "auto": Cookie, Authorization and names that speak of a key, token, session, user, account
-    /// or certificate; further names may stand beside it.
+    /// or certificate.
     "caching.identifying-fields", Kind::List(&Kind::Text("a field's name, * for anything")),
         ["auto"], live -> sharing.identifying;
 
@@ -88,8 +88,8 @@ pub const SETTINGS: &[Setting] = fields! {
         -> semantics.stale_despite_s_maxage;
 
     /// Response fields that replace Cache-Control, most specific first (RFC 9213). "auto" is
-    /// CDN-Cache-Control on a reverse proxy and none on a forward proxy; an empty list is none.
-    /// X-Accel-Expires is read as nginx reads it.
+    /// CDN-Cache-Control on a reverse proxy and none on a forward proxy. X-Accel-Expires is read as
+    /// nginx reads it.
     "caching.targets", Kind::List(&Kind::Header), ["auto"], live -> semantics.targets;
 
     /// Stores a response with Set-Cookie, cookie included, if the origin server states a positive
@@ -103,8 +103,7 @@ pub const SETTINGS: &[Setting] = fields! {
         -> sharing.reuse_for_authorized;
 
     /// Offers the ETags of the other variants to the origin server if a request matches no stored
-    /// one (RFC 9111, 4.3.1). Saves bodies if each variant has its own ETag; if several share one,
-    /// clients get the wrong variant.
+    /// one (RFC 9111, 4.3.1). If several variants share an ETag, clients get the wrong one.
     "caching.validate-variants", Kind::Bool, ["false"], live -> semantics.validate_variants;
 
     /// Freshness lifetime of responses from 400 on that state none (negative caching). "auto" uses
@@ -128,9 +127,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Most such revalidations a second for one site; after a pause as many at once.
     "caching.neighbour-rate", Kind::Int(1, MANY), ["20"], live -> fill.neighbour_rate;
 
-    /// Request fields that describe the client to the origin server (RFC 7239). "auto" is
-    /// x-forwarded-for, x-forwarded-proto and x-forwarded-host on a reverse proxy and none on a
-    /// forward proxy; an empty list is none.
+    /// Request fields that describe the client to the origin server (RFC 7239). "auto" is all three
+    /// x-forwarded-* on a reverse proxy and none on a forward proxy.
     "forwarded.add", FORWARDED, ["auto"], live -> forwarded_add;
 
     /// Networks of trusted proxies in front of a reverse proxy: their `forwarded.trust-fields` are
@@ -138,14 +136,12 @@ pub const SETTINGS: &[Setting] = fields! {
     /// address.
     "forwarded.trust", Kind::List(&Kind::Network), [], live -> forwarded.trust;
 
-    /// Fields believed of the proxies in `forwarded.trust`; their other fields that claim an
-    /// address, user, host or path are removed. Values that state host, port or path are part of
-    /// the key; X-Forwarded-Proto sets its scheme. A prefix may end in *, such as X-Auth-Request-*.
+    /// Fields believed of the proxies in `forwarded.trust` (docs/guide/security.md). A prefix may
+    /// end in *, such as X-Auth-Request-*.
     "forwarded.trust-fields", TRUSTED, ["X-Forwarded-For", "X-Forwarded-Proto"], live
         -> forwarded.trust_fields;
 
-    /// Sends Via to origin servers (RFC 9110, 7.6.3). Some do not compress for requests with it:
-    /// nginx unless `gzip_proxied` allows it. false sends CDN-Loop (RFC 8586), which still detects
-    /// loops, and drops the Via of other proxies.
+    /// Sends Via to origin servers (RFC 9110, 7.6.3), some of which do not compress then. false
+    /// sends CDN-Loop (RFC 8586), which still detects loops, and drops the Via of other proxies.
     "forwarded.via", Kind::Bool, ["true"], live -> forwarded.via;
 };

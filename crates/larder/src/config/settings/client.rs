@@ -43,8 +43,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "client.idle-timeout", TIMEOUT, ["75s"], live -> client.idle_timeout;
 
     /// Most connections of one client address (an IPv6 /64 counts as one); further ones are closed.
-    /// No limit for Unix sockets and proxies in `forwarded.trust`; with the PROXY protocol its
-    /// address counts.
+    /// No limit for Unix sockets and proxies in `forwarded.trust`.
     "client.connections-per-address", Kind::Int(1, MANY), ["unlimited"], word("unlimited"), live
         -> client.per_address;
 
@@ -60,9 +59,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// connection. A longer body, and always gRPC, is streamed.
     "client.request-buffer", Kind::Size(0, 1 << 30), ["1M"], live -> client.request_buffer;
 
-    /// Memory for all bodies that wait for slow clients, beside `memory`. One host gets at most
-    /// half of what is free, one client half of that. Bodies without memory pass at their client's
-    /// speed. "auto" is a quarter of `memory`, at most 64M.
+    /// Memory for all bodies that wait for slow clients, beside `memory`. Bodies without memory
+    /// pass at their client's speed. "auto" is a quarter of `memory`, at most 64M.
     "client.buffers", Kind::Size(0, 1 << 40), ["auto"], word("auto"), live -> client_buffers;
 
     /// Most tunnels (CONNECT, WebSocket). A further one replaces an idle tunnel of its own address

@@ -103,9 +103,8 @@ for_all_and_site! {
     "default-type", Kind::Text("a media type such as text/plain"), ["application/octet-stream"]
         -> options.files.default_type;
 
-    /// How long a check of a file holds where the kernel reports no changes: on network file
-    /// systems and beyond `watches`. Also the time between two checks of the root's path, which may
-    /// be a link.
+    /// How long a check of a file holds where the kernel reports no changes (docs/guide/static.md).
+    /// Also the time between two checks of the root's path.
     "look-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
 
     /// Longest time that a check of a file holds where the kernel reports changes.

@@ -85,14 +85,12 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Join a fleet, whose nodes share their caches, and listen here for other nodes: TCP for
-    /// requests, UDP for membership (docs/guide/fleet.md). Clients are served elsewhere (`listen`).
-    /// "none": no fleet.
+    /// requests, UDP for membership (docs/guide/fleet.md).
     "fleet.listen", LISTEN, ["none"], word("none"), flag_called("fleet")
         => |c, v| c.fleet.listen = <Option<String> as Take>::take(v).and_then(|text| listen(&text));
 
     /// Where other nodes are found: host:port, all addresses of which are tried, or srv:NAME, a DNS
-    /// service (SRV) as Kubernetes and Consul publish. Looked up repeatedly; one is enough, and it
-    /// may be this node. None: this is the first node.
+    /// service (SRV). One is enough, and it may be this node. None: this is the first node.
     "fleet.join", Kind::List(&SEED), [], flag_called("join") -> fleet.join;
 
     /// Address at which other nodes reach this one. "auto" is that of `fleet.listen`; for 0.0.0.0
@@ -136,9 +134,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// closed networks.
     "fleet.insecure", Kind::Bool, ["false"] -> fleet.insecure;
 
-    /// All members, this one included, in place of `fleet.join`; those that respond are up. The
-    /// same list on all nodes. `zone` and `capacity` as the settings; without capacities all own
-    /// the same share.
+    /// All members, this one included, in place of `fleet.join`. The same list on all nodes.
+    /// Without capacities all own the same share.
     "fleet.members", Kind::List(&MEMBER), [] -> fleet.members;
 
     /// Placement of documents (docs/guide/classes.md): "larder", or that of a paper's figure.

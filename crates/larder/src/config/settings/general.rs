@@ -27,8 +27,7 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Files, directories (their *.toml files by name) and patterns, relative to this file, read as
-    /// if their text stood here: their [[site]], [[rule]] and other repeated tables come before
-    /// those of this file. No other key may be given twice.
+    /// if their text stood here. Only repeated tables may be given twice.
     "include", Kind::List(&Kind::Text(INCLUDED)), [], live
         => |_, _| ();
 
@@ -51,8 +50,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "reverse-host", HOST_HEADER, ["client"], live => |c, v| c.pass_host = String::take(v) == PASS;
 
     /// File or block device that holds the cache; a missing or empty file is created. With several,
-    /// objects are spread over all. "none" stores nothing: requests go to other nodes of the fleet
-    /// (`fleet.listen`) or to the origin server. A file of that name is ./none.
+    /// objects are spread over all. "none" stores nothing.
     "cache", Kind::List(&Kind::Path), ["larder.cache"], word("none"), flag,
         example(r#""/var/lib/larder/larder.cache""#) -> cache;
 
@@ -71,10 +69,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// (docs/reference/configuration.md, "Presets").
     "preset", PRESET, ["larder"], flag => |c, v| c.set_preset(&String::take(v));
 
-    /// Placement of objects on the device (docs/research/layouts.md): clusters that are reclaimed
-    /// whole, or slots that are reclaimed by object: round and round ("stream"), in the largest
-    /// free piece ("unified"), by size ("buddy"). "auto": the preset's; an existing cache keeps its
-    /// layout.
+    /// Placement of objects on the device (docs/research/layouts.md). "auto": the preset's; an
+    /// existing cache keeps its layout.
     "layout", LAYOUT, ["auto"], word("auto"), flag, at_creation
         => |c, v| c.set_layout(Take::take(v));
 
@@ -97,9 +93,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// syslog server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
     "access-log", Kind::Path, ["off"], word("off"), flag, live -> access_log;
 
-    /// Format of the access log: the combined format of web servers ("combined"), Squid's native
-    /// format ("squid"), JSON lines ("json"), or a text with variables such as {client_ip}
-    /// (docs/guide/running.md, "Access log").
+    /// Format of the access log: that of web servers ("combined"), Squid's native one, JSON lines,
+    /// or a text with variables (docs/guide/running.md, "Access log").
     "log-format", Kind::LogFormat, ["combined"], flag, live -> log_format;
 
     /// Field in which origin servers get the id of a request, such as X-Request-ID: the one of a
@@ -112,8 +107,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "tracing", TRACING, ["off"], live -> tracing;
 
     /// URL of an OpenTelemetry collector that gets a span of each request in a sampled trace, such
-    /// as http://127.0.0.1:4318/v1/traces (OTLP over HTTP, Protocol Buffers). Needs `tracing`, and
-    /// a program that was built with `--features otlp`.
+    /// as http://127.0.0.1:4318/v1/traces. Needs `tracing`, and a program that was built with
+    /// `--features otlp`.
     "otlp-endpoint", Kind::Text("a URL"), ["none"], word("none") -> otlp_endpoint;
 
     /// Least severe messages written to standard error.

@@ -100,8 +100,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Share purges with other sites through a stream of NATS JetStream (docs/guide/streams.md):
     /// servers, separated by commas, the name of the stream, and its subject if that is another
-    /// (nats://HOST:PORT/STREAM/SUBJECT). tls:// encrypts. A node that hears nothing of the stream
-    /// for `purge.lease` validates what it has stored.
+    /// (nats://HOST:PORT/STREAM/SUBJECT). tls:// encrypts.
     "purge.stream", STREAM, ["none"], word("none") -> stream;
 
     /// File with what authenticates this node at the servers of the stream: USER:PASSWORD, or a

@@ -121,8 +121,7 @@ tests! {
     "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
 
     /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
-    /// matches, ignoring case), "Cookie: ~session=[0-9]" (a line matches the regular expression),
-    /// or one of them after a `!` (not).
+    /// matches), "Cookie: ~session=[0-9]" (a regular expression), or one of them after a `!` (not).
     "headers", HEADER_TESTS, r#"["!Cookie: *session=*"]"# -> headers;
 
     /// Scheme of the URL.
@@ -284,8 +283,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
         word("none"), live -> actions.respond;
 
     /// Pages that clients get in place of errors: the status or class, perhaps another status to
-    /// send, and a text with variables or a file of at most 1M after an @. Errors are stored
-    /// without them.
+    /// send, and a text with variables or a file of at most 1M after an @.
     "error-page", Kind::List(&Kind::Text("a status or class and a text or @FILE")), [], live,
         example(r#"["404 There is no such page", "5xx 503 Please come back later"]"#)
         -> actions.error_page;
@@ -351,7 +349,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "realm", Kind::Text("a text"), ["Restricted"], live -> actions.guards.realm;
 
     /// Prefix of whole segments removed from the path that the origin server is asked for. Further
-    /// changes follow in the order of these keys. The key of the object has the client's path.
+    /// changes follow in the order of these keys.
     "remove-prefix", Kind::Text("a path"), ["none"], word("none"), live, example(r#""/api""#)
         -> actions.remove_prefix;
 
@@ -439,7 +437,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
 
     /// Freshness lifetime, whatever the origin server states; its no-store, private, no-cache and
     /// must-revalidate still count (`answer-remove` removes them). Lists name statuses: ["200 7d",
-    /// "4xx 1m"]; a status outranks its class. "auto": as the origin server states.
+    /// "4xx 1m"]. "auto": as the origin server states.
     "ttl", LIFETIMES, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
 
     /// Freshness lifetime where the origin server states none, as one time or a list as for `ttl`.

@@ -46,9 +46,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// grouped with its neighbours ("on-evict"). A killed process loses what is in memory only.
     "store.write-policy", WRITE_POLICY, ["auto"], word("auto") -> store.write_policy;
 
-    /// Unit of a read for a hit: the object, or its whole cluster, whose other objects
-    /// enter memory. Preset `larder` decides for each read how much of the surroundings to
-    /// prefetch, by measured read cost and by the use of earlier prefetches.
+    /// Unit of a read for a hit: the object, or its whole cluster, whose other objects enter
+    /// memory. Preset `larder` decides for each read how much to prefetch.
     "store.read-unit", READ_UNIT, ["auto"], word("auto") -> store.read_unit;
 
     /// Most bytes that such a read prefetches on either side of the object; also at most 1/32 of
@@ -56,7 +55,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.read-window", Kind::Size(0, 4 * M), ["1M"] -> store.read_window_max;
 
     /// Reads of one device wait until there are this many, then go out sorted by position; 1: each
-    /// goes out at once. For disks with a head; 10 in the LAZY-READS paper.
+    /// goes out at once.
     "store.read-batch", Kind::Int(1, 1000), ["auto"], word("auto") -> store.read_batch;
 
     /// Longest time that a read waits for others while no read is running.
@@ -128,11 +127,11 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.young-percent", Kind::Int(0, 90), ["auto"], word("auto") -> store.young_percent;
 
     /// How clusters to keep are chosen: by requests, for most hits, or by bytes, for most bytes of
-    /// hits. Old counts fade after a change. No effect in layouts with slots.
+    /// hits. No effect in layouts with slots.
     "store.prefer", PREFER, ["auto"], word("auto") -> store.prefer;
 
-    /// Index in memory: "compact", 9 bytes per object, or "exact", the lookup table of the UCFS
-    /// paper, 24 bytes and a bit. A cache created for the other index is recovered at every start.
+    /// Index in memory: "compact", 9 bytes per object, or "exact", that of the UCFS paper, 24
+    /// bytes. A cache created for the other index is recovered at every start.
     "store.index", INDEX, ["auto"], word("auto") -> store.index.kind;
 
     /// Entries of each cache's index; when it is full, clusters are evicted as if the device were
@@ -148,9 +147,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// rest to 100 is cold: next to be written or dropped.
     "store.tier-medium", Kind::Int(0, 100), ["auto"], word("auto") -> store.tier_shares.medium;
 
-    /// Objects read from a device that enter memory: "all"; or "second-use": those requested before
-    /// (one remembered per 4 KiB of memory), while memory is free, or while reads take over 0.5 ms;
-    /// prefetched objects enter as cold. New objects always enter.
+    /// Objects read from a device that enter memory: "all"; or "second-use": those requested
+    /// before, while memory is free, or while reads take over 0.5 ms. New objects always enter.
     "store.tier-admission", TIER_ADMISSION, ["auto"], word("auto") -> store.tier_admission;
 
     /// Percent of the cold memory, its oldest part, whose objects are grouped into clusters with
@@ -195,12 +193,11 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// In layout "cluster", new objects wait in memory until there are this many bytes, at most for
     /// half of `flush-interval`, and are written sorted by site and directory; 0: in order of
-    /// arrival. No effect with write policy "on-evict".
+    /// arrival.
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 
     /// Buffers that each collect objects of one origin server in layouts with slots, to be written
-    /// side by side (8 to 128 in the LAZY-READS-LOC paper); 0: none. A killed process loses their
-    /// contents, up to `durability-bound`.
+    /// side by side; 0: none. A killed process loses their contents, up to `durability-bound`.
     "store.locality-buffers", Kind::Int(0, 1024), ["auto"], word("auto") => set_locality_buffers;
 
     /// Size of a locality buffer, which is written when it is full. "auto" is the preset's, or 64K.
