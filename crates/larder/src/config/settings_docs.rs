@@ -109,6 +109,8 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
     let values = values(field);
     let default = match field.default_value() {
         Some(Value::Word(_)) => "(default)".to_owned(),
+        // The page says that a list without a default is empty.
+        Some(Value::List(items)) if items.is_empty() => String::new(),
         Some(value) => format!("default `{}`", value.literal()),
         None => "required".to_owned(),
     };
@@ -117,7 +119,9 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
         Effect::Restart => "; restart",
         Effect::Creation => "; new cache",
     };
-    let _ = writeln!(out, "- **`{key}`**{flag}: {values}{default}{effect}. {}\n", field.text);
+    let accepts = format!("{values}{default}");
+    let accepts = accepts.trim_end_matches("; ");
+    let _ = writeln!(out, "- **`{key}`**{flag}: {accepts}{effect}. {}\n", field.text);
 }
 
 /// Returns the accepted values of a key in a few words. The page explains how each kind is written.
@@ -159,7 +163,8 @@ fn values<T>(field: &Field<T>) -> String {
         | Kind::Text(_) => {
             let words = kind.expected();
             let words = words.split(" such as ").next().unwrap_or_default();
-            words.trim_start_matches("a ").trim_start_matches("the ").to_owned()
+            let words = words.trim_start_matches("a ").trim_start_matches("the ");
+            words.replace("text in which * stands for anything", "pattern")
         }
         Kind::List(_) => unreachable!("a list of lists"),
     };
