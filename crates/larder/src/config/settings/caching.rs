@@ -46,9 +46,9 @@ pub const SETTINGS: &[Setting] = fields! {
         ["auto"], live -> sharing.identifying;
 
     /// Effect of a request with no-cache, or with a max-age or min-fresh that the stored response
-    /// does not meet. "obey": each asks the origin server; "share": those that arrive meanwhile
-    /// share the next request to it; "ignore": none. "auto": "share" on a reverse, "obey" on a
-    /// forward proxy.
+    /// does not meet: each asks the origin server ("obey"), those that arrive meanwhile share the
+    /// next request to it ("share"), or none. "auto": "share" on a reverse, "obey" on a forward
+    /// proxy.
     "caching.client-reload", CLIENT_RELOAD, ["auto"], word("auto"), live -> client_reload;
 
     /// Freshness lifetime of a response without a stated one, in percent of the time since its last

@@ -93,8 +93,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// service (SRV). One is enough, and it may be this node. None: this is the first node.
     "fleet.join", Kind::List(&SEED), [], flag_called("join") -> fleet.join;
 
-    /// Address at which other nodes reach this one. "auto" is that of `fleet.listen`; for 0.0.0.0
-    /// and [::] the only private address of the machine, else its only public one, else an error.
+    /// Address at which other nodes reach this one. "auto": docs/guide/fleet.md, "Addresses".
     "fleet.advertise", ADDRESS, ["auto"], word("auto"), flag_called("fleet-advertise")
         -> fleet.advertise;
 
@@ -185,8 +184,7 @@ pub const CLASS: &[Field<Class>] = fields! {
     /// Hosts of the URLs; none: any.
     "sites", Kind::List(&SITE), [], example(r#"["www.example.com"]"#) -> criteria.sites;
 
-    /// Where a document is looked for, in order: "memory" and "disk" of this node, memories of
-    /// "peers" that may have a copy, the "owner", which fetches it if it must, the "origin" server.
+    /// Where a document is looked for, in order (docs/guide/classes.md).
     "lookup", LOOKUP, ["memory", "disk", "owner", "origin"],
         example(r#"["memory", "peers", "disk", "owner", "origin"]"#)
         => |c, v| c.policy.lookup = Vec::<LookupStep>::take(v).into_iter().collect();
@@ -195,8 +193,7 @@ pub const CLASS: &[Field<Class>] = fields! {
     /// the owner's ("discard-cache"), both ("inclusive"), neither ("none").
     "copies", Kind::OneOf(&Copies::NAMES), ["discard-cache"] -> policy.copies;
 
-    /// Steps for the last copy that leaves memory, in order: it is offered to a less busy
-    /// "peer", to the "owner", which stores it if it has none, and in the end "drop".
+    /// Steps for the last copy that leaves memory, in order (docs/guide/classes.md).
     "eviction", EVICTION, ["drop"], example(r#"["peer", "drop"]"#)
         => |c, v| c.policy.eviction = Vec::<EvictionStep>::take(v).into_iter().collect();
 

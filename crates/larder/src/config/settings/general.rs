@@ -31,14 +31,13 @@ pub const SETTINGS: &[Setting] = fields! {
     "include", Kind::List(&Kind::Text(INCLUDED)), [], live
         => |_, _| ();
 
-    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128` is all
-    /// addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4 only. TLS, h2c and the PROXY protocol need
-    /// a [[listener]] table; with one, the default is none.
+    /// Address and port, or Unix socket, to serve on; may be given several times. TLS, h2c and the
+    /// PROXY protocol need a [[listener]] table; with one, the default is none.
     "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag, live -> listen;
 
     /// Serve as a reverse proxy for this origin server, or for several with the same content
-    /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. [[site]]
-    /// tables add sites for single hosts.
+    /// (docs/guide/upstreams.md), instead of as a forward proxy. [[site]] tables add sites for
+    /// single hosts.
     "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag, live -> reverse;
 
     /// Serve the files of this directory as a web server (docs/guide/static.md). [[site]] tables

@@ -64,10 +64,9 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Request fields of a purge besides those with tags, each with its meaning: FIELD=soft (any
     /// value but 0), =method (default, exact, regex or ban-regex: how to read the URL), =host (of
-    /// the URL), =url-regex and =host-regex (regular expressions for path with query, and host),
-    /// =regex:FIELD (one for a response field), =tags-regex:FIELD (the same, and .* is everything),
-    /// =tags:FIELD (tags, written as in that response field), =soft-tags:FIELD. Other fields that
-    /// seem to select something are refused.
+    /// the URL), =url-regex and =host-regex (regular expressions), =regex:FIELD (one for a response
+    /// field), =tags-regex:FIELD (the same, and .* is everything), =tags:FIELD (tags, written as in
+    /// that response field), =soft-tags:FIELD.
     "purge.fields", Kind::List(&FIELD), [], defaults(&FIELDS), live
         -> purging.dialect.fields;
 
@@ -75,8 +74,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey", "cache-tags",
         "purge-cache-tags"] -> purging.tags.spaced;
 
-    /// Fields of responses, and of PURGE, with tags separated by commas. X-Magento-Tags is one of
-    /// them even where `purge.tag-fields` names it.
+    /// Fields of responses, and of PURGE, with tags separated by commas.
     "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag", "x-cache-tags", "x-magento-tags"]
         -> purging.tags.listed;
 

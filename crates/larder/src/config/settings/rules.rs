@@ -324,9 +324,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "limit-bandwidth-after", Kind::Size(0, 1 << 50), ["0"], live, example(r#""10M""#)
         -> actions.guards.bandwidth_after;
 
-    /// Key that limits count by: "client" (the address, of IPv6 the /64 network), "site", "rule"
-    /// (all requests together), "header.NAME" (a request without it counts for its client), or
-    /// "request" (each response by itself, only for `limit-bandwidth`).
+    /// Key that limits count by (docs/guide/rules.md, "Limits and passwords"); "request" is for
+    /// `limit-bandwidth` only.
     "limit-by", LIMIT_KEY, ["client"], live, example(r#""header.X-API-Key""#)
         -> actions.guards.by;
 
@@ -474,8 +473,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> stale_if_error;
 
     /// Errors in place of which stale responses are used, for the time of `stale-if-error` and
-    /// `stale-when-unreachable`: statuses, "unreachable" (no connection, or none that lasts),
-    /// "timeout". "auto": 500, 502, 503, 504, "unreachable", "timeout".
+    /// `stale-when-unreachable`. "auto": 500, 502, 503, 504, "unreachable" (no lasting connection),
+    /// "timeout".
     "stale-if", Kind::List(&STALE_CASE), ["auto"], word("auto"), live,
         example(r#"["5xx", "404", "timeout"]"#) ~> stale_if;
 

@@ -33,8 +33,8 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Expected mean size of an object; sizes the index. For preset `larder`, "auto" is the least
-    /// from 6K to 12K whose index takes at most an eighth of `memory` (256M: 6K up to 21G of cache,
-    /// 12K from 42G); 12K with slots or `index-entries`.
+    /// from 6K to 12K whose index takes at most an eighth of `memory`; 12K with slots or
+    /// `index-entries`.
     "store.mean-object", Kind::Size(512, 16 * M), ["auto"], word("auto"), at_creation
         => |c, v| given(&mut c.format.mean_object, v);
 
@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.shared-memory", Kind::Path, ["/dev/shm"], word("none") -> shared_memory;
 
     /// Longest time that a read of a device may take before the object is fetched instead, and that
-    /// a purge waits for a device before it is answered as not durable.
+    /// a purge waits for a device.
     "store.stall-bound", Kind::Time(ms(10), hours(1)), ["5s"] -> store.stall_bound;
 
     /// Longest time that a response waits for a device to write: for buffer space (else served
@@ -134,9 +134,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// bytes. A cache created for the other index is recovered at every start.
     "store.index", INDEX, ["auto"], word("auto") -> store.index.kind;
 
-    /// Entries of each cache's index; when it is full, clusters are evicted as if the device were
-    /// full. "auto": one per object of `mean-object` that the cache can hold, in an exact index at
-    /// most 4194304.
+    /// Entries of each cache's index; when it is full, clusters are evicted. "auto": one per object
+    /// of `mean-object` that the cache can hold, in an exact index at most 4194304.
     "store.index-entries", Kind::Int(1_000, 1 << 32), ["auto"], word("auto")
         => |c, v| given(&mut c.store.index.entries, v);
 
