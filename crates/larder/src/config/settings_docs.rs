@@ -136,6 +136,7 @@ fn values<T>(field: &Field<T>) -> String {
         Kind::Int(min, u64::MAX) => format!("from {min}"),
         Kind::Int(min, max) => format!("{min} to {max}"),
         Kind::Size(_, u64::MAX) => "size".to_owned(),
+        Kind::Size(0, max) if max >= 1 << 50 => "size".to_owned(),
         Kind::Size(0, max) => format!("size to {}", units::size(max)),
         Kind::Size(min, max) => format!("size {} to {}", units::size(min), units::size(max)),
         Kind::Time(min, max) if min.is_zero() && max == YEARS => "time".to_owned(),
