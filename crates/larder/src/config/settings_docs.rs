@@ -61,7 +61,7 @@ impl Reference {
         for (text, keys) in [
             ("As the key without `not-`, but none of the values may match", &mut self.negations),
             (
-                "Each replaces the setting of the same name, by default `\"auto\"` (its value)",
+                "Keys named like these settings, without the table, replace them, unless `\"auto\"` (default)",
                 &mut self.replaced,
             ),
         ] {
@@ -135,8 +135,9 @@ fn values<T>(field: &Field<T>) -> String {
         Kind::Bool => "true, false".to_owned(),
         Kind::Int(min, u64::MAX) => format!("from {min}"),
         Kind::Int(min, max) => format!("{min} to {max}"),
-        Kind::Size(_, u64::MAX) => "size".to_owned(),
-        Kind::Size(0, max) if max >= 1 << 50 => "size".to_owned(),
+        Kind::Size(min, max) if max == u64::MAX || (min == 0 && max >= 1 << 50) => {
+            "size".to_owned()
+        }
         Kind::Size(0, max) => format!("size to {}", units::size(max)),
         Kind::Size(min, max) => format!("size {} to {}", units::size(min), units::size(max)),
         Kind::Time(min, max) if min.is_zero() && max == YEARS => "time".to_owned(),
@@ -191,7 +192,7 @@ fn presets() -> String {
 
 type Show = fn(&Preset) -> String;
 
-/// `layout` and the settings of `[store]` that a preset decides, with functions that format its values.
+/// The settings that a preset decides, with functions that format its values.
 const PRESET_VALUES: &[(&str, Show)] = &[
     ("layout", |p| p.format.layout.to_string()),
     ("mean-object", |p| or(p.format.mean_object, "by size and memory", |n| units::size(n.into()))),
