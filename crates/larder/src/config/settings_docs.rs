@@ -61,7 +61,7 @@ impl Reference {
         for (text, keys) in [
             ("As the key without `not-`, but none of the values may match", &mut self.negations),
             (
-                "Keys named like these settings, without the table, replace them, unless `\"auto\"` (default)",
+                "Keys in place of these settings, named without the table; by default `\"auto\"`",
                 &mut self.replaced,
             ),
         ] {
