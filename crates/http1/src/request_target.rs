@@ -4,6 +4,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::cursor::{BLOCK, first_fragment};
+
 /// The target of a request: a path, an absolute URL, an authority (CONNECT), or `*`.
 ///
 /// The target is only split into its parts, not validated: [`RequestTarget::as_str`] returns every
@@ -20,14 +22,24 @@ pub struct RequestTarget {
 
 impl RequestTarget {
     /// Parses a target. `is_authority` is set if the method is CONNECT.
-    pub fn read(&mut self, text: &str, is_authority: bool) {
-        self.text.clear();
-        self.text.push_str(text);
+    pub fn read(&mut self, target: impl AsRef<[u8]>, is_authority: bool) {
+        let target = target.as_ref();
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        bytes.clear();
+        match target.is_ascii() {
+            true => bytes.extend_from_slice(target),
+            false => bytes.extend(percent_encoded(target, |byte| byte.is_ascii()).bytes()),
+        }
+        // Whole blocks are searched and checked faster.
+        let length = bytes.len();
+        bytes.resize(length.next_multiple_of(BLOCK), b' ');
+        let end = first_fragment(&bytes).min(length);
+        self.text = String::from_utf8(bytes).unwrap_or_default();
+        self.text.truncate(length);
+        let text = &*self.text;
         self.length = text.len();
         (self.scheme, self.authority) = (None, None);
-        self.path = 0..text.len();
-        let end = text.find('#').unwrap_or(text.len());
-        self.path.end = end;
+        self.path = 0..end;
         if text.starts_with(['/', '*']) {
             return;
         }
