@@ -95,19 +95,6 @@ impl Fields {
         self.lines.iter().map(|line| line.value_range())
     }
 
-    /// Returns the position of `part` in the buffer of all texts, or `None` if it is not part of a
-    /// field. The position stays valid through edits, until the fields are cleared.
-    pub fn place_of(&self, part: &[u8]) -> Option<Range<usize>> {
-        let begin = part.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
-        let end = begin + part.len();
-        (end <= self.text.len()).then_some(begin..end)
-    }
-
-    /// Returns the bytes at a position returned by [`Fields::place_of`].
-    pub fn at_place(&self, place: Range<usize>) -> &[u8] {
-        self.text.get(place).unwrap_or_default()
-    }
-
     /// Appends a line.
     ///
     /// # Panics

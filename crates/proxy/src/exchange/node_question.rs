@@ -210,11 +210,15 @@ impl ParsedQuestion<'_> {
             return Ok(refuse(transaction, StatusCode::BAD_REQUEST, "Its classes are not valid."));
         };
         let identity = self.prepare(&mut head, rule.as_deref(), &classes);
-        let (target, host) = match target::target(&head, &self.options.front, question.scheme) {
-            Ok(target) => TargetPlace::of(&target, &head),
+        let mut host = head.target.take_host();
+        let target = match target::target(&head, &self.options.front, question.scheme) {
+            Ok(target) => {
+                host.push_str(target.host);
+                TargetPlace::of(&target)
+            }
             Err(refused) => return Ok(refuse(transaction, refused.status, refused.text)),
         };
-        TargetPlace::note_host(host, &mut head);
+        head.target.note_host(host);
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
         let negotiated = Negotiated::default();

@@ -77,11 +77,6 @@ impl Resident {
         EncodedHead::read(self.entry.meta())
     }
 
-    /// Returns the head, which [`Resident::head`] or [`Resident::form`] has read before.
-    pub fn checked_head(&self) -> Option<EncodedHead<'_>> {
-        EncodedHead::checked(self.entry.meta())
-    }
-
     /// Returns whether a request field of this name selected the response.
     pub fn is_selected_by(&self, name: &str) -> bool {
         let set = self.marker.as_ref().and_then(|marker| EncodedSet::read(marker.meta()));
