@@ -104,9 +104,11 @@ impl<'b> Cursor<'b> {
 
     /// Returns the version.
     pub fn version(&mut self) -> Result<Version, Stop> {
-        let version = match self.rest().first_chunk() {
-            Some(b"HTTP/1.1") => Version::HTTP_11,
-            Some(b"HTTP/1.0") => Version::HTTP_10,
+        const HTTP_10: u64 = u64::from_ne_bytes(*b"HTTP/1.0");
+        const HTTP_11: u64 = u64::from_ne_bytes(*b"HTTP/1.1");
+        let version = match self.rest().first_chunk().map(|eight| u64::from_ne_bytes(*eight)) {
+            Some(HTTP_11) => Version::HTTP_11,
+            Some(HTTP_10) => Version::HTTP_10,
             None if b"HTTP/1.".starts_with(self.rest()) => return Err(Stop::Incomplete),
             _ => return Err(Stop::Malformed(BAD_VERSION)),
         };
@@ -279,17 +281,11 @@ fn first_control_or_space(bytes: &[u8]) -> usize {
     first(bytes, |byte| (byte <= b' ') | (byte == 0x7f), |bytes| marks_below(bytes, b' ' + 1))
 }
 
-/// Returns the index of the first `#`, or the number of bytes.
-#[inline]
-pub(crate) fn first_fragment(bytes: &[u8]) -> usize {
-    first(bytes, |byte| byte == b'#', |bytes| marks_equal(bytes, b'#'))
-}
-
 /// Bytes that are searched at once: compilers compare them with vector instructions.
 type Block = [u8; BLOCK];
 
 /// Number of bytes that are searched at once.
-pub(crate) const BLOCK: usize = 16;
+const BLOCK: usize = 16;
 
 const LOWEST: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -361,7 +357,6 @@ mod tests {
             }
         };
         finds(name_length, |byte| byte == b':');
-        finds(first_fragment, |byte| byte == b'#');
         finds(first_control, |byte| byte < 0x20 || byte == 0x7f);
         finds(first_control_or_space, |byte| byte <= 0x20 || byte == 0x7f);
     }

@@ -157,6 +157,7 @@ impl Fields {
     }
 
     /// Returns the values of the lines with a usual name.
+    #[inline]
     pub fn all_of(&self, name: UsualName) -> impl Iterator<Item = &[u8]> {
         let lines = if self.usual.has(name) { &*self.lines } else { &[] };
         let named = lines.iter().filter(move |line| line.usual == Some(name));
@@ -175,11 +176,13 @@ impl Fields {
 
     /// Returns whether a line may have this name; `usual` is the result of [`UsualName::of`] for
     /// it.
+    #[inline]
     fn may_have(&self, usual: Option<UsualName>, name: &str) -> bool {
         usual
             .map_or_else(|| self.unusual & bit(name.as_bytes()) != 0, |usual| self.usual.has(usual))
     }
 
+    #[inline]
     fn is(&self, line: &Line, usual: Option<UsualName>, name: &str) -> bool {
         line.usual == usual
             && (usual.is_some() || self.name(line).eq_ignore_ascii_case(name.as_bytes()))
@@ -204,6 +207,7 @@ impl Fields {
         self.unusual != 0 || self.usual.meets(usual)
     }
 
+    #[inline]
     fn value(&self, line: Line) -> &[u8] {
         &self.text[line.value_range()]
     }

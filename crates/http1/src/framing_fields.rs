@@ -43,9 +43,20 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 
 /// Returns whether the connection stays open (RFC 9112, 9.3). A `close` in any line closes it.
 pub(crate) fn keeps_open(version: Version, fields: &Fields) -> bool {
-    let has = |option: &[u8]| {
-        let is_option = |member: &[u8]| member.trim_ascii().eq_ignore_ascii_case(option);
-        fields.all_of(CONNECTION).any(|line| line.split(|byte| *byte == b',').any(is_option))
-    };
+    let has = |option: &[u8]| fields.all_of(CONNECTION).any(|line| lists(line, option));
     !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
+}
+
+/// Returns whether a member of a list equals `option`, ignoring case.
+fn lists(list: &[u8], option: &[u8]) -> bool {
+    let mut rest = list;
+    loop {
+        let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+        let (member, after) = rest.split_at(length);
+        if member.len() >= option.len() && member.trim_ascii().eq_ignore_ascii_case(option) {
+            return true;
+        }
+        let [_, after @ ..] = after else { return false };
+        rest = after;
+    }
 }

@@ -2,12 +2,15 @@
 //! 9.3). The rules are listed in the [crate] documentation.
 
 use http::Version;
-use semantics::UsualName;
+use semantics::{Fields as _, UsualName, UsualNames};
 
 use crate::error::Malformed;
 use crate::fields::Fields;
 use crate::framing_fields::{self, CONTENT_LENGTH, keeps_open, number};
 
+/// The fields that say how a request is framed.
+const FRAMING: UsualNames =
+    UsualNames::of(&["connection", "content-length", "expect", "transfer-encoding"]);
 const EXPECT: UsualName = UsualName::known("expect");
 
 /// The length of a request body as its head declares it.
@@ -42,6 +45,14 @@ impl RequestFraming {
     ///
     /// Two parsers could find different ends of the request.
     pub fn take(version: Version, fields: &mut Fields) -> Result<RequestFraming, Malformed> {
+        if !fields.has_any(FRAMING) {
+            return Ok(RequestFraming {
+                body: BodyLength::Bytes(0),
+                keeps_open: version == Version::HTTP_11,
+                is_ambiguous: false,
+                expects_continue: false,
+            });
+        }
         let chunked = is_chunked(version, fields)?;
         let (length, has_several) = length(fields)?;
         if has_several {

@@ -4,8 +4,6 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::cursor::{BLOCK, first_fragment};
-
 /// The target of a request: a path, an absolute URL, an authority (CONNECT), or `*`.
 ///
 /// The target is only split into its parts, not validated: [`RequestTarget::as_str`] returns every
@@ -26,14 +24,15 @@ impl RequestTarget {
         let target = target.as_ref();
         let mut bytes = std::mem::take(&mut self.text).into_bytes();
         bytes.clear();
-        match target.is_ascii() {
-            true => bytes.extend_from_slice(target),
-            false => bytes.extend(percent_encoded(target, |byte| byte.is_ascii()).bytes()),
+        bytes.extend_from_slice(target);
+        // Whole blocks are checked faster.
+        bytes.resize(target.len().next_multiple_of(BLOCK), b' ');
+        let (mut length, mut end) = (target.len(), target.len());
+        if !is_plain(&bytes) {
+            bytes = percent_encoded(target, |byte| byte.is_ascii()).into_bytes();
+            length = bytes.len();
+            end = memchr::memchr(b'#', &bytes).unwrap_or(length);
         }
-        // Whole blocks are searched and checked faster.
-        let length = bytes.len();
-        bytes.resize(length.next_multiple_of(BLOCK), b' ');
-        let end = first_fragment(&bytes).min(length);
         self.text = String::from_utf8(bytes).unwrap_or_default();
         self.text.truncate(length);
         let text = &*self.text;
@@ -145,6 +144,17 @@ impl RequestTarget {
     pub fn capacity(&self) -> usize {
         self.text.capacity() + self.host.capacity()
     }
+}
+
+/// Number of bytes that are checked at once.
+const BLOCK: usize = 16;
+
+/// Returns whether blocks have only ASCII and no fragment.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_other = |byte: u8| (byte == b'#') | (byte >= 0x80);
+    let has_other =
+        |block: &[u8; BLOCK]| block.iter().fold(false, |has, byte| has | is_other(*byte));
+    !bytes.as_chunks().0.iter().any(has_other)
 }
 
 /// Percent-encodes all bytes (RFC 3986, 2.1) except those that `is_kept` selects, which must be
