@@ -156,7 +156,8 @@ fn understand(
     if is_of_hop && head.target.scheme().and_then(Scheme::named) == Some(connection) {
         head.target.set_scheme(scheme.name());
     }
-    let is_logged = services.observer.log_format().is_some_and(|format| format.has_request_id());
+    let log_format = services.observer.log_format();
+    let is_logged = log_format.as_ref().is_some_and(|format| format.has_request_id());
     let id = options.request_id.id(is_logged, address, &head.fields, &options.forwarded);
     let trace = options.tracing.context(&head.fields);
     let from = Requester {
@@ -167,7 +168,8 @@ fn understand(
         id: id.as_ref(),
         trace: trace.as_deref(),
     };
-    let mut transaction = Transaction::open(services, client, &head, scheme, from);
+    let logged = log_format.map(|format| (format, from));
+    let mut transaction = Transaction::open(services, client, &head, scheme, logged);
     if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
         let refused = Refused { status, why: Invalid::Body, text };

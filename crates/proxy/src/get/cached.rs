@@ -12,6 +12,7 @@ use semantics::{Fields as _, Seconds};
 use crate::get::cache_request;
 use crate::get::plan::{Plan, PlanInput, StoredFacts};
 use crate::get::vouching;
+use crate::object::key::locality_at;
 use crate::object::resident::Resident;
 use crate::object::store::{Entry, Store};
 use crate::observe::cache_status::CacheStatus;
@@ -31,10 +32,11 @@ pub(crate) fn answer(
     store: &Store,
     transaction: Transaction,
 ) -> Result<ClientResponse, Transaction> {
-    let found = context.with_key(|key, locality| {
-        let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
+    let found = context.with_key(|key, place| {
+        let group = || locality_at(key, place).group;
+        let resident = Resident::find(store, (key, group), &context.head.fields)?;
         let ready = Ready::of(context, resident, |resident, coding, body| {
-            resident.form(store, (key, locality.group), coding, body)
+            resident.form(store, (key, group), coding, body)
         })?;
         context.services.shared.node.iter().for_each(|node| node.note_request(key));
         let neighbours = &context.services.shared.neighbours;

@@ -73,7 +73,7 @@ pub(crate) fn distrust(
     let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
     // The origin server must be told the scheme that is in the key.
     let told = HeaderValue::from_static(scheme.name());
-    if fields.has(&X_FORWARDED_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
+    if fields.has_any(HAS_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
         fields.set_line(&X_FORWARDED_PROTO, &told);
     }
     scheme
@@ -253,6 +253,7 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
 }
 
 const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
+const HAS_PROTO: UsualNames = UsualNames::of(&["x-forwarded-proto"]);
 
 fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     let fields = &head.fields;

@@ -16,12 +16,16 @@ use http::header::{FORWARDED, HeaderName, HeaderValue};
 use crate::fields::value;
 use crate::fields::vary::Vary;
 use crate::fields::view::{EditFields, Fields};
+use crate::settings::usual_names::UsualNames;
 
 /// `X-Forwarded-For`.
 pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// `X-Forwarded-Proto`.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+const HAS_FORWARDED: UsualNames = UsualNames::of(&["forwarded"]);
+const HAS_PROTO: UsualNames = UsualNames::of(&["forwarded", "x-forwarded-proto"]);
 
 /// A field that the proxy can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +111,9 @@ pub fn add(request: &mut impl EditFields, hop: &Hop<'_>, fields: &[Field]) {
 /// the first element of `Forwarded`, otherwise the first `X-Forwarded-Proto`. Call it only for
 /// requests from a trusted proxy.
 pub fn claimed_proto(request: &impl Fields) -> Option<Cow<'_, str>> {
+    if !request.has_any(HAS_PROTO) {
+        return None;
+    }
     let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
     let proto = elements.and_then(|elements| {
         let pairs = elements.into_iter().next()?;
@@ -127,10 +134,11 @@ fn first_member(text: &str) -> &str {
 /// another element would see a value that is not in the key. Further elements keep their addresses
 /// (`for`, `by`). Removes the field if it violates RFC 7239. Returns the host in lower case.
 pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
-    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
-    if !request.remove_lines(&FORWARDED) {
+    if !request.has_any(HAS_FORWARDED) {
         return None;
     }
+    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
+    request.remove_lines(&FORWARDED);
     let (mut host, mut text) = (None, String::new());
     for (number, pairs) in elements?.into_iter().enumerate() {
         let mut separator = if text.is_empty() { "" } else { ", " };
