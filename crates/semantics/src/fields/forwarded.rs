@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 
+use crate::fields::list::{is_token, is_token_byte};
 use crate::fields::value;
 use crate::fields::vary::Vary;
 use crate::fields::view::{EditFields, Fields};
@@ -146,7 +147,7 @@ pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
             value = match (name.as_str(), number) {
                 ("for" | "by", _) => value,
                 ("host", 0) if is_host(&value) => value.to_ascii_lowercase(),
-                ("proto", 0) if is_token(&value) => value,
+                ("proto", 0) if is_token(value.as_bytes()) => value,
                 _ => continue,
             };
             text.push_str(separator);
@@ -171,7 +172,7 @@ fn elements(text: &str) -> Option<Vec<Vec<(String, String)>>> {
     let mut elements = vec![Vec::new()];
     let mut rest = text;
     while !rest.is_empty() {
-        let (name, behind) = rest.split_once('=').filter(|(name, _)| is_token(name))?;
+        let (name, behind) = rest.split_once('=').filter(|(name, _)| is_token(name.as_bytes()))?;
         let name = name.to_ascii_lowercase();
         let (value, behind) = split_value(behind)?;
         let element: &mut Vec<(String, String)> = elements.last_mut()?;
@@ -233,7 +234,7 @@ fn element(hop: &Hop<'_>) -> String {
 fn push_pair(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push('=');
-    if is_token(value) {
+    if is_token(value.as_bytes()) {
         text.push_str(value);
         return;
     }
@@ -245,14 +246,6 @@ fn push_pair(text: &mut String, name: &str, value: &str) {
         text.push(character);
     }
     text.push('"');
-}
-
-fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token_byte)
-}
-
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Returns whether `text` contains only characters of `host[:port]`.
