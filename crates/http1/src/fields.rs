@@ -149,6 +149,7 @@ impl Fields {
     }
 
     /// Returns the values of the lines named `name`, which must be in lower case.
+    #[inline]
     pub fn get_all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let usual = UsualName::of(name);
         let lines = if self.may_have(usual, name) { &*self.lines } else { &[] };
@@ -166,7 +167,10 @@ impl Fields {
 
     /// Returns the value of the first line named `name`, which must be in lower case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.get_all(name).next()
+        match UsualName::of(name) {
+            Some(usual) => self.all_of(usual).next(),
+            None => self.get_all(name).next(),
+        }
     }
 
     /// Returns the name and value of each line.
@@ -266,12 +270,16 @@ impl fmt::Debug for Fields {
 }
 
 impl semantics::Fields for Fields {
-    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.iter()
+    fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.iter().map(|line| (self.name(line), self.value(*line)))
     }
 
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.get_all(name)
+    }
+
+    fn line<'a>(&'a self, name: &HeaderName) -> Option<&'a [u8]> {
+        self.get(name.as_str())
     }
 
     fn has(&self, name: &HeaderName) -> bool {

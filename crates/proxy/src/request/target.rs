@@ -431,7 +431,7 @@ mod tests {
         let front = sites();
         let mut head = parts("GET", "/", &["a.example"]);
         for (length, status) in [(LONGEST_PATH, None), (LONGEST_PATH + 1, Some(414))] {
-            head.target.read(&"/".repeat(length), false);
+            head.target.read("/".repeat(length), false);
             let refused = target(&head, &front, Scheme::Http).err();
             assert_eq!(refused.map(|refused| refused.status.as_u16()), status);
         }
