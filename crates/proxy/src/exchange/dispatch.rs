@@ -195,8 +195,7 @@ fn understand(
     if let Some(refused) = refusal_of(client, &options, &head, &prepared.target, &body) {
         return without_rule(&options, refuse(transaction, &refused));
     }
-    let kind = (&head.method, head.version);
-    let has_body = !body.is_end_stream();
+    let (kind, has_body) = ((&head.method, head.version), !body.is_end_stream());
     let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
     let upgrade = upgrade.map(Rc::new);
     let mut context = RequestContext::new(services, client, options, head, prepared, upgrade);

@@ -275,12 +275,7 @@ impl<'a> Common<'a> {
     }
 
     fn hides(&self, name: &[u8]) -> bool {
-        let first = name.first().map(u8::to_ascii_lowercase);
-        let is_hidden = |hidden: &HeaderName| {
-            let hidden = hidden.as_str().as_bytes();
-            // Most names differ here already.
-            hidden.first() == first.as_ref() && hidden.eq_ignore_ascii_case(name)
-        };
+        let is_hidden = |hidden: &HeaderName| hidden.as_str().as_bytes().eq_ignore_ascii_case(name);
         self.hidden.is_some_and(|fields| fields.names().any(is_hidden))
     }
 }
