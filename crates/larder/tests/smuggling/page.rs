@@ -18,8 +18,8 @@ const BEGINNING: &str = "\
 # Messages that two parsers may read differently
 
 How Larder and others read messages that make smuggling and splitting possible, generated from the
-tables in `crates/larder/tests/smuggling`. The origin server behind them refuses whatever two parsers
-could read differently. `=`: as Larder.
+tables in `crates/larder/tests/smuggling`. The origin server behind them refuses whatever two
+parsers could read differently. `=`: as Larder.
 
 Requests: `sent`, `body`: received exactly, without or with its body; a number: answered with this
 status, not received; `-ends`: last on its connection; `malformed`: received in a form that the

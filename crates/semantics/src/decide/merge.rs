@@ -59,7 +59,7 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, times: ExchangeTi
     }
 }
 
-/// Fields that say how long and for which requests a stored response is valid, whoever asked.
+/// Fields that say how long and for which requests a stored response is valid, to any client.
 const VALIDITY: [HeaderName; 7] = [AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY];
 
 /// Takes from an update, before [`freshen`], the fields that are for its client alone, and returns
