@@ -4,9 +4,11 @@
 //! extensions and trailers is bounded.
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderMap;
 
+use crate::cursor::Cursor;
 use crate::error::Malformed;
+use crate::fields::Fields;
 
 /// Upper bound on the extension bytes of one body, and on its trailer bytes.
 const EXTRA_MAX: usize = 16 << 10;
@@ -155,20 +157,9 @@ impl Chunks {
         if memchr::memchr_iter(b'\n', &block).any(alone) {
             return Err(malformed());
         }
-        let lines = memchr::memchr_iter(b'\n', &block).count();
-        let mut fields = vec![httparse::EMPTY_HEADER; lines];
-        let Ok(httparse::Status::Complete((_, fields))) =
-            httparse::parse_headers(&block, &mut fields)
-        else {
-            return Err(malformed());
-        };
-        let mut trailers = HeaderMap::with_capacity(fields.len());
-        for field in fields {
-            let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| malformed())?;
-            let value = HeaderValue::from_bytes(field.value).map_err(|_| malformed())?;
-            trailers.append(name, value);
-        }
-        Ok(Piece::Trailers(trailers))
+        let mut trailers = Fields::default();
+        trailers.parse(&mut Cursor::new(&block)).map_err(|_| malformed())?;
+        Ok(Piece::Trailers(trailers.to_map(0)))
     }
 }
 
@@ -179,6 +170,8 @@ fn malformed() -> Malformed {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use http::header::{HeaderName, HeaderValue};
+
     use super::*;
 
     /// Decodes `text`, fed in pieces of `size` bytes. Returns the body, the trailers and the unread

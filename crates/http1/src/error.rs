@@ -15,20 +15,6 @@ pub enum HeadError {
     Malformed(Malformed),
 }
 
-impl From<httparse::Error> for Malformed {
-    fn from(error: httparse::Error) -> Malformed {
-        Malformed(match error {
-            httparse::Error::HeaderName => "a field has an invalid name",
-            httparse::Error::HeaderValue => "a field has an invalid value",
-            httparse::Error::NewLine => "a line has an invalid ending",
-            httparse::Error::Status => "its status is not a number of at least 100",
-            httparse::Error::Token => "its first line has a byte that is not allowed",
-            httparse::Error::TooManyHeaders => "its head has too many fields",
-            httparse::Error::Version => "its version is not HTTP/1",
-        })
-    }
-}
-
 impl fmt::Display for HeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,21 +1,22 @@
 //! The fields of a head, with their received order and case.
 //!
-//! All names share one buffer and all values another. A field therefore needs no allocation of its
-//! own, and the memory of one head is reused for the next ([`Fields::clear`]).
+//! All names and values share one buffer. A field therefore needs no allocation of its own, and the
+//! memory of one head is reused for the next ([`Fields::clear`]).
 
 use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use httparse::Header;
 use semantics::{EditFields, UsualName, UsualNames};
+
+use crate::cursor::{Cursor, Stop};
 
 /// A list of field lines. A name may occur in several lines.
 #[derive(Clone, Default)]
 pub struct Fields {
-    names: String,
-    values: Vec<u8>,
+    /// The names, which are ASCII, and the values.
+    text: Vec<u8>,
     lines: Vec<Line>,
     /// The usual names among the lines. Most lookups are for absent fields, and this answers them.
     usual: UsualNames,
@@ -23,8 +24,8 @@ pub struct Fields {
     unusual: u64,
 }
 
-/// Start and end offsets in a buffer.
-pub(crate) type Place = (u32, u32);
+/// Start and end offsets in [`Fields::text`].
+type Place = (u32, u32);
 
 #[derive(Clone, Copy)]
 struct Line {
@@ -45,14 +46,13 @@ impl Line {
 }
 
 /// Returns the filter bit of a name, ignoring case.
-fn bit(name: &str) -> u64 {
-    let bytes = name.as_bytes();
-    let (first, last) = match bytes {
+fn bit(name: &[u8]) -> u64 {
+    let (first, last) = match name {
         [first, .., last] => (*first | 0x20, *last | 0x20),
         [only] => (*only | 0x20, 0),
         [] => (0, 0),
     };
-    let mixed = bytes.len() * 5 + usize::from(first) * 7 + usize::from(last) * 3;
+    let mixed = name.len() * 5 + usize::from(first) * 7 + usize::from(last) * 3;
     1 << (mixed % 64)
 }
 
@@ -69,8 +69,7 @@ impl Fields {
 
     /// Removes all fields and keeps the allocated memory.
     pub fn clear(&mut self) {
-        self.names.clear();
-        self.values.clear();
+        self.text.clear();
         self.lines.clear();
         self.usual = UsualNames::NONE;
         self.unusual = 0;
@@ -78,90 +77,79 @@ impl Fields {
 
     /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
-        self.names.capacity() + self.values.capacity() + self.lines.capacity() * size_of::<Line>()
+        self.text.capacity() + self.lines.capacity() * size_of::<Line>()
     }
 
-    /// Returns the buffer of all names, including removed ones.
-    pub(crate) fn names_text(&self) -> &str {
-        &self.names
+    /// Returns the names of the lines.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.lines.iter().map(|line| self.name(line))
     }
 
-    /// Returns the position of each line's name in [`Fields::names_text`].
-    pub(crate) fn name_places(&self) -> impl ExactSizeIterator<Item = Place> {
-        self.lines.iter().map(|line| line.name)
+    /// Returns the buffer of all names and values, including removed ones.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
     }
 
-    /// Returns the buffer of all values, including removed ones.
-    pub(crate) fn values_text(&self) -> &[u8] {
-        &self.values
-    }
-
-    /// Returns the position of each line's value in [`Fields::values_text`].
-    pub(crate) fn value_places(&self) -> impl Iterator<Item = Place> {
-        self.lines.iter().map(|line| line.value)
-    }
-
-    /// Returns the position of `part` in the buffer of all values, or `None` if it is not part of a
-    /// value. The position stays valid through edits, until the fields are cleared.
-    pub fn place_of(&self, part: &[u8]) -> Option<Range<usize>> {
-        let begin = part.as_ptr().addr().checked_sub(self.values.as_ptr().addr())?;
-        let end = begin + part.len();
-        (end <= self.values.len()).then_some(begin..end)
-    }
-
-    /// Returns the bytes at a position returned by [`Fields::place_of`].
-    pub fn at_place(&self, place: Range<usize>) -> &[u8] {
-        self.values.get(place).unwrap_or_default()
+    /// Returns the range of each line's value in [`Fields::text`].
+    pub(crate) fn value_ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        self.lines.iter().map(|line| line.value_range())
     }
 
     /// Appends a line.
     ///
     /// # Panics
     ///
-    /// If the names or the values exceed 4 GiB in total.
+    /// If the names and values exceed 4 GiB in total.
     pub fn push(&mut self, name: &str, value: &[u8]) {
-        let begin = self.values.len();
-        self.values.extend_from_slice(value);
-        self.push_line(name, begin..begin + value.len());
-    }
-
-    /// Appends the lines of a parsed head. Copies the text that contains them in one piece.
-    ///
-    /// # Panics
-    ///
-    /// Panics like [`Fields::push`].
-    pub(crate) fn push_parsed(&mut self, head: &[u8], lines: &[Header<'_>]) {
-        let Some(first) = lines.first() else { return };
-        let text = &head[first.name.as_ptr().addr() - head.as_ptr().addr()..];
-        let base = self.values.len();
-        self.values.extend_from_slice(text);
-        self.lines.reserve(lines.len());
-        for Header { name, value } in lines {
-            // An empty value may point anywhere.
-            let offset = value.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
-            let begin = if value.is_empty() { base } else { base + offset };
-            self.push_line(name, begin..begin + value.len());
-        }
-    }
-
-    /// Appends a line whose value is already in the value buffer.
-    fn push_line(&mut self, name: &str, value: Range<usize>) {
-        let place = |begin: usize, end: usize| {
-            let at = |at: usize| u32::try_from(at).expect("a head has less than 4 GiB");
-            (at(begin), at(end))
-        };
+        let end = |text: &Vec<u8>| u32::try_from(text.len()).expect("a head has less than 4 GiB");
+        let begin = end(&self.text);
+        self.text.extend_from_slice(name.as_bytes());
+        let middle = end(&self.text);
+        self.text.extend_from_slice(value);
         let usual = UsualName::of(name);
-        match usual {
-            Some(usual) => self.usual.insert(usual),
-            None => self.unusual |= bit(name),
-        }
-        let begin = self.names.len();
-        self.names.push_str(name);
-        let (name, value) = (place(begin, self.names.len()), place(value.start, value.end));
+        self.note(usual, || name.as_bytes());
+        let (name, value) = ((begin, middle), (middle, end(&self.text)));
         self.lines.push(Line { name, value, usual });
     }
 
+    /// Notes that a line has this name; `usual` is the result of [`UsualName::of`] for it.
+    #[inline(always)]
+    fn note<'a>(&mut self, usual: Option<UsualName>, name: impl FnOnce() -> &'a [u8]) {
+        match usual {
+            Some(usual) => self.usual.insert(usual),
+            None => self.unusual |= bit(name()),
+        }
+    }
+
+    /// Replaces all fields with those at `cursor`, which it moves behind the head. Without the end
+    /// of the head there are no fields.
+    pub(crate) fn parse(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        self.clear();
+        let parsed = self.parse_lines(cursor);
+        match parsed {
+            Ok(()) => self.text.extend_from_slice(cursor.passed()),
+            Err(_) => self.clear(),
+        }
+        parsed
+    }
+
+    fn parse_lines(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        let mut at = *cursor;
+        let place = |begin: usize, end: usize| (begin as u32, end as u32);
+        while !at.head_end()? {
+            let begin = at.position();
+            let (end, usual) = at.name()?;
+            self.note(usual, || &at.passed()[begin..]);
+            let name = place(begin, end);
+            let (begin, end) = at.value()?;
+            self.lines.push(Line { name, value: place(begin, end), usual });
+        }
+        *cursor = at;
+        Ok(())
+    }
+
     /// Returns the values of the lines named `name`, which must be in lower case.
+    #[inline]
     pub fn get_all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let usual = UsualName::of(name);
         let lines = if self.may_have(usual, name) { &*self.lines } else { &[] };
@@ -169,34 +157,53 @@ impl Fields {
         named.map(|line| self.value(*line))
     }
 
+    /// Returns the values of the lines with a usual name.
+    #[inline]
+    pub fn all_of(&self, name: UsualName) -> impl Iterator<Item = &[u8]> {
+        let lines = if self.usual.has(name) { &*self.lines } else { &[] };
+        let named = lines.iter().filter(move |line| line.usual == Some(name));
+        named.map(|line| self.value(*line))
+    }
+
     /// Returns the value of the first line named `name`, which must be in lower case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.get_all(name).next()
+        match UsualName::of(name) {
+            Some(usual) => self.all_of(usual).next(),
+            None => self.get_all(name).next(),
+        }
     }
 
     /// Returns the name and value of each line.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.lines.iter().map(|line| (self.name(line), self.value(*line)))
+        self.lines.iter().map(|line| (self.name_text(line), self.value(*line)))
     }
 
     /// Returns whether a line may have this name; `usual` is the result of [`UsualName::of`] for
     /// it.
+    #[inline]
     fn may_have(&self, usual: Option<UsualName>, name: &str) -> bool {
-        usual.map_or_else(|| self.unusual & bit(name) != 0, |usual| self.usual.has(usual))
+        usual
+            .map_or_else(|| self.unusual & bit(name.as_bytes()) != 0, |usual| self.usual.has(usual))
     }
 
+    #[inline]
     fn is(&self, line: &Line, usual: Option<UsualName>, name: &str) -> bool {
-        line.usual == usual && (usual.is_some() || self.name(line).eq_ignore_ascii_case(name))
+        line.usual == usual
+            && (usual.is_some() || self.name(line).eq_ignore_ascii_case(name.as_bytes()))
     }
 
-    fn name(&self, line: &Line) -> &str {
-        &self.names[line.name_range()]
+    fn name(&self, line: &Line) -> &[u8] {
+        &self.text[line.name_range()]
+    }
+
+    fn name_text(&self, line: &Line) -> &str {
+        std::str::from_utf8(self.name(line)).unwrap_or_default()
     }
 
     /// Returns whether the name of `line` is in the list, which has the form that
     /// [`lines_in`](semantics::Fields::lines_in) takes.
     fn is_in(&self, line: &Line, usual: UsualNames, unusual: &impl Fn(&str) -> bool) -> bool {
-        line.usual.map_or_else(|| unusual(self.name(line)), |name| usual.has(name))
+        line.usual.map_or_else(|| unusual(self.name_text(line)), |name| usual.has(name))
     }
 
     /// Returns whether any line may be in a list with these usual names.
@@ -204,8 +211,9 @@ impl Fields {
         self.unusual != 0 || self.usual.meets(usual)
     }
 
+    #[inline]
     fn value(&self, line: Line) -> &[u8] {
-        &self.values[line.value_range()]
+        &self.text[line.value_range()]
     }
 
     /// Removes the lines named `name`, which must be in lower case.
@@ -242,10 +250,10 @@ impl Fields {
     /// head has none.
     pub fn to_map(&self, spare: usize) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.lines.len() + spare);
-        let values = Bytes::copy_from_slice(&self.values);
+        let text = Bytes::copy_from_slice(&self.text);
         for line in &self.lines {
-            let name = HeaderName::from_bytes(self.names[line.name_range()].as_bytes());
-            let value = HeaderValue::from_maybe_shared(values.slice(line.value_range()));
+            let name = HeaderName::from_bytes(&text[line.name_range()]);
+            let value = HeaderValue::from_maybe_shared(text.slice(line.value_range()));
             if let (Ok(name), Ok(value)) = (name, value) {
                 map.append(name, value);
             }
@@ -262,12 +270,16 @@ impl fmt::Debug for Fields {
 }
 
 impl semantics::Fields for Fields {
-    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.iter()
+    fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.iter().map(|line| (self.name(line), self.value(*line)))
     }
 
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.get_all(name)
+    }
+
+    fn line<'a>(&'a self, name: &HeaderName) -> Option<&'a [u8]> {
+        self.get(name.as_str())
     }
 
     fn has(&self, name: &HeaderName) -> bool {
@@ -293,7 +305,7 @@ impl semantics::Fields for Fields {
     ) -> impl Iterator<Item = (&str, &[u8])> {
         let lines = if self.may_have_any(usual) { &*self.lines } else { &[] };
         let named = lines.iter().filter(move |line| self.is_in(line, usual, &unusual));
-        named.map(|line| (self.name(line), self.value(*line)))
+        named.map(|line| (self.name_text(line), self.value(*line)))
     }
 }
 

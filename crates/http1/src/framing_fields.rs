@@ -1,9 +1,14 @@
 //! Framing and connection fields that requests and responses read in the same way.
 
 use http::Version;
+use semantics::UsualName;
 
 use crate::error::Malformed;
 use crate::fields::Fields;
+
+const CONNECTION: UsualName = UsualName::known("connection");
+pub(crate) const CONTENT_LENGTH: UsualName = UsualName::known("content-length");
+const TRANSFER_ENCODING: UsualName = UsualName::known("transfer-encoding");
 
 /// Returns the last transfer coding (RFC 9112, 6.1); `None` without the field.
 ///
@@ -12,7 +17,7 @@ use crate::fields::Fields;
 /// The field contains non-ASCII bytes: some parsers ignore such a line.
 pub(crate) fn last_coding(fields: &Fields) -> Result<Option<&[u8]>, Malformed> {
     let mut last = None;
-    for line in fields.get_all("transfer-encoding") {
+    for line in fields.all_of(TRANSFER_ENCODING) {
         if !line.is_ascii() {
             return Err(Malformed("its transfer codings are not ASCII"));
         }
@@ -38,11 +43,20 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 
 /// Returns whether the connection stays open (RFC 9112, 9.3). A `close` in any line closes it.
 pub(crate) fn keeps_open(version: Version, fields: &Fields) -> bool {
-    let has = |option: &[u8]| {
-        let lines = fields.get_all("connection");
-        lines
-            .flat_map(|line| line.split(|byte| *byte == b','))
-            .any(|member| member.trim_ascii().eq_ignore_ascii_case(option))
-    };
+    let has = |option: &[u8]| fields.all_of(CONNECTION).any(|line| lists(line, option));
     !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
+}
+
+/// Returns whether a member of a list equals `option`, ignoring case.
+fn lists(list: &[u8], option: &[u8]) -> bool {
+    let mut rest = list;
+    loop {
+        let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+        let (member, after) = rest.split_at(length);
+        if member.len() >= option.len() && member.trim_ascii().eq_ignore_ascii_case(option) {
+            return true;
+        }
+        let [_, after @ ..] = after else { return false };
+        rest = after;
+    }
 }

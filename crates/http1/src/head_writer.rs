@@ -23,8 +23,8 @@ pub fn write_status_line(status: StatusCode, is_old: bool, out: &mut Vec<u8>) {
 }
 
 /// Writes a field line.
+#[inline]
 pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

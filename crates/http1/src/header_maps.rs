@@ -43,17 +43,17 @@ impl HeaderMaps {
         let mut map = std::mem::take(&mut self.spare);
         // Capped because a head with thousands of lines has few distinct names.
         map.reserve((fields.len() + added).min(USUAL_MAX));
-        let values = self.values(fields.values_text());
-        for (name, (begin, end)) in names.names.iter().zip(fields.value_places()) {
-            let value = HeaderValue::from_maybe_shared(values.slice(begin as usize..end as usize));
+        let text = self.shared(fields.text());
+        for (name, value) in names.names.iter().zip(fields.value_ranges()) {
+            let value = HeaderValue::from_maybe_shared(text.slice(value));
             let value = value.map_err(|_| Malformed("a field has an invalid value"))?;
             map.try_append(name, value).map_err(too_many)?;
         }
         Ok((map, names.spellings.clone()))
     }
 
-    /// Returns a shared copy of the values of a head.
-    fn values(&mut self, text: &[u8]) -> Bytes {
+    /// Returns a shared copy of the names and values of a head.
+    fn shared(&mut self, text: &[u8]) -> Bytes {
         if text.len() > VALUES_AT_ONCE {
             return Bytes::copy_from_slice(text);
         }

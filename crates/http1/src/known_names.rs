@@ -1,13 +1,14 @@
 //! The field names of the last heads from one peer. Most heads of a peer have the same names in the
 //! same order and reuse an existing table instead of building one.
 
+use std::mem;
 use std::sync::Arc;
 
 use http::header::HeaderName;
 use semantics::Spellings;
 
 use crate::error::Malformed;
-use crate::fields::{Fields, Place};
+use crate::fields::Fields;
 
 /// Number of tables kept.
 const KNOWN_MAX: usize = 4;
@@ -16,8 +17,9 @@ const TEXT_MAX: usize = 2 << 10;
 
 /// The names of one head's lines, in order.
 pub(crate) struct Names {
-    text: String,
-    places: Vec<Place>,
+    /// The names as received, one after the other, and where each ends.
+    text: Vec<u8>,
+    ends: Vec<usize>,
     /// The names in lower case.
     pub names: Vec<HeaderName>,
     pub spellings: Spellings,
@@ -25,18 +27,24 @@ pub(crate) struct Names {
 
 impl Names {
     fn of(fields: &Fields) -> Result<Names, Malformed> {
-        let name = |(name, _): (&str, _)| HeaderName::from_bytes(name.as_bytes());
-        let names: Result<Vec<_>, _> = fields.iter().map(name).collect();
+        let names: Result<Vec<_>, _> = fields.names().map(HeaderName::from_bytes).collect();
+        let mut text = Vec::new();
+        let ends = fields.names().map(|name| {
+            text.extend_from_slice(name);
+            text.len()
+        });
         Ok(Names {
             names: names.map_err(|_| Malformed("a field has an invalid name"))?,
-            text: fields.names_text().to_owned(),
-            places: fields.name_places().collect(),
+            ends: ends.collect(),
+            text,
             spellings: Spellings::of(fields.iter().map(|(name, _)| name)),
         })
     }
 
     fn are_of(&self, fields: &Fields) -> bool {
-        self.text == fields.names_text() && fields.name_places().eq(self.places.iter().copied())
+        let mut begin = 0;
+        let known = self.ends.iter().map(|end| &self.text[mem::replace(&mut begin, *end)..*end]);
+        self.ends.len() == fields.len() && known.eq(fields.names())
     }
 }
 

@@ -44,13 +44,13 @@
 //! The caller limits the size of a head. A request has at most 16,384 field lines.
 
 mod chunks;
+mod cursor;
 mod error;
 mod fields;
 mod framing_fields;
 mod head_writer;
 mod header_maps;
 mod known_names;
-mod parse_room;
 mod request_framing;
 mod request_head;
 mod request_target;

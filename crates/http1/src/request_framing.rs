@@ -2,10 +2,16 @@
 //! 9.3). The rules are listed in the [crate] documentation.
 
 use http::Version;
+use semantics::{Fields as _, UsualName, UsualNames};
 
 use crate::error::Malformed;
 use crate::fields::Fields;
-use crate::framing_fields::{self, keeps_open, number};
+use crate::framing_fields::{self, CONTENT_LENGTH, keeps_open, number};
+
+/// The fields that say how a request is framed.
+const FRAMING: UsualNames =
+    UsualNames::of(&["connection", "content-length", "expect", "transfer-encoding"]);
+const EXPECT: UsualName = UsualName::known("expect");
 
 /// The length of a request body as its head declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,14 @@ impl RequestFraming {
     ///
     /// Two parsers could find different ends of the request.
     pub fn take(version: Version, fields: &mut Fields) -> Result<RequestFraming, Malformed> {
+        if !fields.has_any(FRAMING) {
+            return Ok(RequestFraming {
+                body: BodyLength::Bytes(0),
+                keeps_open: version == Version::HTTP_11,
+                is_ambiguous: false,
+                expects_continue: false,
+            });
+        }
         let chunked = is_chunked(version, fields)?;
         let (length, has_several) = length(fields)?;
         if has_several {
@@ -55,7 +69,7 @@ impl RequestFraming {
             is_ambiguous: chunked && length.is_some(),
             expects_continue: version != Version::HTTP_10
                 && fields
-                    .get_all("expect")
+                    .all_of(EXPECT)
                     .last()
                     .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")),
         })
@@ -81,7 +95,7 @@ fn is_chunked(version: Version, fields: &Fields) -> Result<bool, Malformed> {
 /// Returns the length, on which all lines must agree, and whether there are several lines.
 fn length(fields: &Fields) -> Result<(Option<u64>, bool), Malformed> {
     let (mut found, mut count) = (None, 0);
-    for line in fields.get_all("content-length") {
+    for line in fields.all_of(CONTENT_LENGTH) {
         let length = number(line).filter(|length| found.is_none_or(|found| found == *length));
         found = Some(length.ok_or(Malformed("its Content-Length is not a single number"))?);
         count += 1;

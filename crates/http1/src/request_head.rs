@@ -1,15 +1,12 @@
 //! Request heads, parsed from the bytes that a client sent.
 
-use std::mem::MaybeUninit;
-
 use http::{Method, Version};
-use httparse::{Header, Status};
 
-use crate::error::{HeadError, Malformed};
+use crate::cursor::{BAD_FIRST_LINE, Cursor, Stop};
+use crate::error::HeadError;
 use crate::fields::Fields;
-use crate::parse_room::with_room;
 use crate::request_framing::RequestFraming;
-use crate::request_target::{RequestTarget, percent_encoded};
+use crate::request_target::RequestTarget;
 
 /// Maximum number of field lines; a `HeaderMap` can hold as many.
 const LINES_MAX: usize = 16_384;
@@ -55,18 +52,13 @@ impl RequestHead {
         bytes: &[u8],
         longest: usize,
     ) -> Result<Option<(usize, RequestFraming)>, HeadError> {
-        let line = memchr::memchr(b'\n', bytes).map_or(bytes, |end| &bytes[..end]);
-        let parsed = match line.is_ascii() {
-            true => self.parse(bytes),
-            false => self.parse_encoded(bytes, line.len()),
-        };
-        match parsed.map_err(HeadError::Malformed)? {
+        match Stop::or_incomplete(self.parse(bytes))? {
             Some(length) if length > longest || self.fields.len() > LINES_MAX => {
                 Err(HeadError::TooLarge)
             }
             Some(length) => {
                 let framing = RequestFraming::take(self.version, &mut self.fields);
-                Ok(Some((length, framing.map_err(HeadError::Malformed)?)))
+                Ok(Some((length, framing?)))
             }
             None if bytes.len() >= longest => Err(HeadError::TooLarge),
             None => Ok(None),
@@ -88,45 +80,19 @@ impl RequestHead {
         self.fields.capacity() + self.target.capacity()
     }
 
-    fn parse(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
-        Ok(with_room(bytes, |room| self.parse_into(bytes, room))?)
-    }
-
-    /// Parses a head whose first line is `line` bytes long and contains non-ASCII bytes. Those
-    /// after the method are percent-encoded first.
-    fn parse_encoded(&mut self, bytes: &[u8], line: usize) -> Result<Option<usize>, Malformed> {
-        let method = memchr::memchr(b' ', &bytes[..line]).unwrap_or(line);
-        let mut encoded = bytes[..method].to_vec();
-        let target = percent_encoded(&bytes[method..line], |byte| byte.is_ascii());
-        encoded.extend_from_slice(target.as_bytes());
-        let added = encoded.len() - line;
-        encoded.extend_from_slice(&bytes[line..]);
-        Ok(self.parse(&encoded)?.map(|length| length - added))
-    }
-
-    fn parse_into<'b>(
-        &mut self,
-        bytes: &'b [u8],
-        room: &mut [MaybeUninit<Header<'b>>],
-    ) -> Result<Option<usize>, httparse::Error> {
-        let mut request = httparse::Request::new(&mut []);
-        let Status::Complete(length) = request.parse_with_uninit_headers(bytes, room)? else {
-            return Ok(None);
+    /// Parses a head. Returns its length in bytes.
+    fn parse(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+        let mut cursor = Cursor::after_empty_lines(bytes)?;
+        self.method = match cursor.method()? {
+            b"GET" => Method::GET,
+            other => Method::from_bytes(other).map_err(|_| Stop::Malformed(BAD_FIRST_LINE))?,
         };
-        let method = request.method.unwrap_or_default();
-        self.method = match method {
-            "GET" => Method::GET,
-            other => Method::from_bytes(other.as_bytes()).map_err(|_| httparse::Error::Token)?,
-        };
-        self.version = match request.version {
-            Some(0) => Version::HTTP_10,
-            _ => Version::HTTP_11,
-        };
-        self.target.read(request.path.unwrap_or_default(), self.method == Method::CONNECT);
+        self.target.read(cursor.target()?, self.method == Method::CONNECT);
+        self.version = cursor.version()?;
+        cursor.request_line_end()?;
         self.is_extended_connect = false;
-        self.fields.clear();
-        self.fields.push_parsed(&bytes[..length], request.headers);
-        Ok(Some(length))
+        self.fields.parse(&mut cursor)?;
+        Ok(cursor.position())
     }
 }
 

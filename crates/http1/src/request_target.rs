@@ -10,9 +10,9 @@ use std::ops::Range;
 /// byte of it. Path and query exclude a fragment (`#`), which requests must not have.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTarget {
-    /// The target, followed by the host given to [`RequestTarget::note_host`].
     text: String,
-    length: usize,
+    /// The host given to [`RequestTarget::note_host`].
+    host: String,
     scheme: Option<Range<usize>>,
     authority: Option<Range<usize>>,
     path: Range<usize>,
@@ -20,14 +20,25 @@ pub struct RequestTarget {
 
 impl RequestTarget {
     /// Parses a target. `is_authority` is set if the method is CONNECT.
-    pub fn read(&mut self, text: &str, is_authority: bool) {
-        self.text.clear();
-        self.text.push_str(text);
-        self.length = text.len();
+    pub fn read(&mut self, target: impl AsRef<[u8]>, is_authority: bool) {
+        let target = target.as_ref();
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        bytes.clear();
+        bytes.extend_from_slice(target);
+        // Whole blocks are checked faster.
+        bytes.resize(target.len().next_multiple_of(BLOCK), b' ');
+        let (mut length, mut end) = (target.len(), target.len());
+        if !is_plain(&bytes) {
+            bytes = percent_encoded(target, |byte| byte.is_ascii()).into_bytes();
+            length = bytes.len();
+            end = memchr::memchr(b'#', &bytes).unwrap_or(length);
+        }
+        self.text = String::from_utf8(bytes).unwrap_or_default();
+        self.text.truncate(length);
+        let text = &*self.text;
+        self.host.clear();
         (self.scheme, self.authority) = (None, None);
-        self.path = 0..text.len();
-        let end = text.find('#').unwrap_or(text.len());
-        self.path.end = end;
+        self.path = 0..end;
         if text.starts_with(['/', '*']) {
             return;
         }
@@ -47,10 +58,8 @@ impl RequestTarget {
     /// does for OPTIONS (RFC 9112, 3.2.4).
     pub fn name_server(&mut self) {
         if self.authority.is_some() && self.path.is_empty() {
-            self.text.truncate(self.length);
-            self.path = self.length..self.length + 1;
+            self.path = self.text.len()..self.text.len() + 1;
             self.text.push('*');
-            self.length += 1;
         }
     }
 
@@ -64,9 +73,9 @@ impl RequestTarget {
     /// Sets the target from the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
     pub fn read_parts(&mut self, scheme: Option<&str>, authority: Option<&str>, path: &str) {
         self.text.clear();
-        // The host may follow behind the path.
+        self.host.clear();
         let length = |part: Option<&str>| part.map_or(0, str::len);
-        self.text.reserve(length(scheme) + "://".len() + 2 * length(authority) + path.len());
+        self.text.reserve(length(scheme) + "://".len() + length(authority) + path.len());
         let mut push = |part: &str| {
             let begin = self.text.len();
             self.text.push_str(part);
@@ -81,26 +90,24 @@ impl RequestTarget {
             true => push(path),
             false => push(&percent_encoded(path.as_bytes(), |byte| byte.is_ascii())),
         };
-        self.length = self.text.len();
+    }
+
+    /// Takes the empty buffer for the name that [`RequestTarget::note_host`] records.
+    pub fn take_host(&mut self) -> String {
+        let mut host = std::mem::take(&mut self.host);
+        host.clear();
+        host
     }
 
     /// Records the name of the requested host. Keeps a copy because the name may come from a field
     /// whose text is not kept.
-    pub fn note_host(&mut self, host: &str) {
-        self.text.truncate(self.length);
-        self.text.push_str(host);
-    }
-
-    /// Records `part` of the authority as the name of the requested host.
-    pub fn note_host_of_authority(&mut self, part: Range<usize>) {
-        self.text.truncate(self.length);
-        let begin = self.authority.as_ref().map_or(0, |authority| authority.start);
-        self.text.extend_from_within(begin + part.start..begin + part.end);
+    pub fn note_host(&mut self, host: String) {
+        self.host = host;
     }
 
     /// Returns the recorded host name.
     pub fn noted_host(&self) -> &str {
-        &self.text[self.length..]
+        &self.host
     }
 
     /// Returns the scheme of an absolute URL.
@@ -130,13 +137,24 @@ impl RequestTarget {
 
     /// Returns the whole target.
     pub fn as_str(&self) -> &str {
-        &self.text[..self.length]
+        &self.text
     }
 
     /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
-        self.text.capacity()
+        self.text.capacity() + self.host.capacity()
     }
+}
+
+/// Number of bytes that are checked at once.
+const BLOCK: usize = 16;
+
+/// Returns whether blocks have only ASCII and no fragment.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_other = |byte: u8| (byte == b'#') | (byte >= 0x80);
+    let has_other =
+        |block: &[u8; BLOCK]| block.iter().fold(false, |has, byte| has | is_other(*byte));
+    !bytes.as_chunks().0.iter().any(has_other)
 }
 
 /// Percent-encodes all bytes (RFC 3986, 2.1) except those that `is_kept` selects, which must be
@@ -190,8 +208,9 @@ mod tests {
         assert_eq!((target.authority(), target.path_and_query()), (Some("a.example:443"), "/"));
         target.read_parts(Some("https"), Some("a.example"), "/x");
         assert_eq!((target.as_str(), target.path_and_query()), ("https://a.example/x", "/x"));
-        target.note_host("b.example");
-        target.note_host("a.example");
+        target.note_host("b.example".to_owned());
+        assert_eq!(target.take_host(), "");
+        target.note_host("a.example".to_owned());
         assert_eq!((target.as_str(), target.noted_host()), ("https://a.example/x", "a.example"));
     }
 }

@@ -5,7 +5,7 @@ use http::{Method, StatusCode, Version};
 
 use crate::error::Malformed;
 use crate::fields::Fields;
-use crate::framing_fields::{is_chunked, keeps_open, last_coding, number};
+use crate::framing_fields::{CONTENT_LENGTH, is_chunked, keeps_open, last_coding, number};
 
 /// The length of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn body_length(version: Version, fields: &Fields) -> Result<ResponseLength, Malf
 
 /// Returns the length, on which all lines and members of `Content-Length` must agree.
 fn length(fields: &Fields) -> Result<Option<u64>, Malformed> {
-    let lines = fields.get_all("content-length");
+    let lines = fields.all_of(CONTENT_LENGTH);
     let members = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     members.map(number).try_fold(None, |found, length| {
         let agrees = length.filter(|length| found.is_none_or(|found| found == *length));

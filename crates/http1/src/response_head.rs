@@ -1,13 +1,10 @@
 //! Response heads, parsed from the bytes that a server sent.
 
-use std::mem::MaybeUninit;
-
 use http::{Method, StatusCode, Version};
-use httparse::{Header, ParserConfig, Status};
 
-use crate::error::{HeadError, Malformed};
+use crate::cursor::{BAD_STATUS, Cursor, Stop};
+use crate::error::HeadError;
 use crate::fields::Fields;
-use crate::parse_room::with_room;
 use crate::response_framing::ResponseFraming;
 
 /// The head of a response. Its memory is reused for the next one ([`ResponseHead::read`]).
@@ -42,8 +39,7 @@ impl ResponseHead {
         method: &Method,
         longest: usize,
     ) -> Result<Option<(usize, ResponseFraming)>, HeadError> {
-        let parsed = with_room(bytes, |room| self.parse_into(bytes, room));
-        match parsed.map_err(Malformed::from)? {
+        match Stop::or_incomplete(self.parse(bytes))? {
             Some(length) if length > longest => Err(HeadError::TooLarge),
             Some(length) => {
                 let framing = ResponseFraming::of(method, self.status, self.version, &self.fields)?;
@@ -64,24 +60,14 @@ impl ResponseHead {
         self.fields.capacity()
     }
 
-    fn parse_into<'b>(
-        &mut self,
-        bytes: &'b [u8],
-        room: &mut [MaybeUninit<Header<'b>>],
-    ) -> Result<Option<usize>, httparse::Error> {
-        let mut response = httparse::Response::new(&mut []);
-        let config = ParserConfig::default();
-        let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, room)?;
-        let Status::Complete(length) = parsed else { return Ok(None) };
-        let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
-        self.status = status.ok_or(httparse::Error::Status)?;
-        self.version = match response.version {
-            Some(0) => Version::HTTP_10,
-            _ => Version::HTTP_11,
-        };
-        self.fields.clear();
-        self.fields.push_parsed(&bytes[..length], response.headers);
-        Ok(Some(length))
+    /// Parses a head. Returns its length in bytes.
+    fn parse(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+        let mut cursor = Cursor::after_empty_lines(bytes)?;
+        self.version = cursor.version()?;
+        let status = StatusCode::from_u16(cursor.status()?);
+        self.status = status.map_err(|_| Stop::Malformed(BAD_STATUS))?;
+        self.fields.parse(&mut cursor)?;
+        Ok(cursor.position())
     }
 }
 

@@ -16,8 +16,8 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use device::{
-    CacheFile, Device, Extent, FrozenBuf, Geometry, IoBuf, ManualClock, MemoryDevice, OpenOptions,
-    Operation, Ring,
+    AnyDevice, CacheFile, Device, Extent, FrozenBuf, Geometry, IoBuf, ManualClock, MemoryDevice,
+    OpenOptions, Operation, OtherDevice, Ring,
 };
 use fastrand::Rng;
 use store::{FormatOptions, Hint, LayoutName, Lookup, Options, Store};
@@ -27,9 +27,10 @@ use xxhash_rust::xxh3::xxh3_64;
 const LEN: u64 = 8 << 20;
 const STEPS: u32 = 400;
 
-/// A device that records its operations and tells when none is under way.
-struct Recorder<D> {
-    device: D,
+/// A device that records its operations and tells when none is under way. One type for all kinds:
+/// the engine is compiled once.
+struct Recorder {
+    device: AnyDevice,
     /// Operation, extent in whole pages, digest of what was written.
     done: RefCell<Vec<(Operation, Extent, u64)>>,
     /// Number of operations whose end was returned to the caller.
@@ -37,8 +38,8 @@ struct Recorder<D> {
     waiting: RefCell<Vec<Waker>>,
 }
 
-impl<D: Device> Recorder<D> {
-    fn new(device: D) -> Recorder<D> {
+impl Recorder {
+    fn new(device: AnyDevice) -> Recorder {
         let (done, waiting) = (RefCell::default(), RefCell::default());
         Recorder { device, done, told: Cell::new(0), waiting }
     }
@@ -85,7 +86,7 @@ impl<D: Device> Recorder<D> {
     }
 }
 
-impl<D: Device> Device for Recorder<D> {
+impl Device for Recorder {
     fn geometry(&self) -> Geometry {
         self.device.geometry()
     }
@@ -136,7 +137,7 @@ struct Decisions {
 type Spawn = Box<dyn Fn(Pin<Box<dyn Future<Output = ()>>>)>;
 
 /// Runs the history of `seed` on an empty device, one step after another.
-async fn play<D: Device>(device: D, layout: LayoutName, seed: u64, spawn: Spawn) -> Decisions {
+async fn play(device: AnyDevice, layout: LayoutName, seed: u64, spawn: Spawn) -> Decisions {
     let device = Rc::new(Recorder::new(device));
     let clock = ManualClock::new(1_700_000_000);
     let format = FormatOptions { layout, ..FormatOptions::default() };
@@ -182,7 +183,7 @@ async fn play<D: Device>(device: D, layout: LayoutName, seed: u64, spawn: Spawn)
 }
 
 /// Runs a history on a real or memory device, with an event loop.
-fn on_tokio<D: Device>(ring: Option<&Ring>, device: D, layout: LayoutName, seed: u64) -> Decisions {
+fn on_tokio(ring: Option<&Ring>, device: AnyDevice, layout: LayoutName, seed: u64) -> Decisions {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
@@ -202,6 +203,7 @@ fn on_simulation(drive: Box<dyn sim::drives::Drive>, layout: LayoutName, seed: u
     let executor = sim::Executor::new(None, 0);
     let options = sim::Options { len: Some(LEN), ..sim::Options::default() };
     let disk = sim::SimDisk::new(executor.handle(), drive, options);
+    let disk = AnyDevice::Other(OtherDevice::new(disk));
     let handle = executor.handle();
     let spawn: Spawn = Box::new(move |task| _ = handle.spawn::<()>(task));
     executor.run(play(disk, layout, seed, spawn))
@@ -230,7 +232,7 @@ impl Drop for Loop {
 
 fn same_everywhere(layout: LayoutName) {
     let seed = 5;
-    let expected = on_tokio(None, MemoryDevice::new(LEN, 512), layout, seed);
+    let expected = on_tokio(None, AnyDevice::Memory(MemoryDevice::new(LEN, 512)), layout, seed);
     assert!(expected.operations.len() > 200, "{}", expected.operations.len());
     assert!(expected.answers.iter().any(|answer| answer.starts_with("Disk")));
     let check = |name: &str, found: Decisions| {

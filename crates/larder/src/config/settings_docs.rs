@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use cli::units;
 use store::Preset;
@@ -20,6 +21,8 @@ use crate::config::setting::{Effect, Field};
 use crate::config::settings::{Writer, write_all};
 use crate::config::value::{Kind, Value};
 
+/// The greatest delta-seconds of RFC 9111: in effect no bound.
+const YEARS: Duration = Duration::from_secs(1 << 31);
 const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/config/settings.rs -->\n";
 const END: &str = "<!-- end of settings -->\n";
 const PRESETS_BEGIN: &str = "<!-- presets: rendered from crates/store/src/config/preset.rs -->\n";
@@ -35,10 +38,15 @@ struct Reference {
     text: String,
     /// Keys of `[[site]]` that default to another table's value, each behind that table's name.
     inherited: Vec<(&'static str, &'static str)>,
+    /// Keys of `[[rule]]` that negate another key.
+    negations: Vec<String>,
+    /// Settings that a key of `[[rule]]` with the same name replaces.
+    replaced: Vec<String>,
 }
 
 impl Reference {
-    /// Writes the inherited keys of a site, one paragraph per table.
+    /// Writes the keys that another key explains: those inherited by a site, one paragraph per
+    /// table, and those of a rule.
     fn write_inherited(&mut self) {
         for keys in self.inherited.chunk_by(|a, b| a.0 == b.0) {
             let names: Vec<String> = keys.iter().map(|(_, key)| format!("`{key}`")).collect();
@@ -50,6 +58,18 @@ impl Reference {
             );
         }
         self.inherited.clear();
+        for (text, keys) in [
+            ("As the key without `not-`, but none of the values may match", &mut self.negations),
+            (
+                "Keys in place of these settings, named without the table; by default `\"auto\"`",
+                &mut self.replaced,
+            ),
+        ] {
+            if !keys.is_empty() {
+                let _ = writeln!(self.text, "{text}: {}.\n", keys.join(", "));
+            }
+            keys.clear();
+        }
     }
 }
 
@@ -64,6 +84,15 @@ impl Writer for Reference {
     }
 
     fn key<T>(&mut self, key: &str, field: &Field<T>) {
+        if field.text.ends_with("`, but none may match.") {
+            self.negations.push(format!("`{key}`"));
+            return;
+        }
+        let replaced = field.text.strip_prefix("Replaces `");
+        if let Some(name) = replaced.and_then(|rest| rest.strip_suffix("` (\"auto\").")) {
+            self.replaced.push(format!("`{name}`"));
+            return;
+        }
         match (field.word, field.text.split_once(" of `[")) {
             (Some("inherit"), Some((_, table))) => {
                 let table = table.split_once(']').map_or("", |(table, _)| table);
@@ -80,6 +109,8 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
     let values = values(field);
     let default = match field.default_value() {
         Some(Value::Word(_)) => "(default)".to_owned(),
+        // The page says that a list without a default is empty.
+        Some(Value::List(items)) if items.is_empty() => String::new(),
         Some(value) => format!("default `{}`", value.literal()),
         None => "required".to_owned(),
     };
@@ -88,7 +119,9 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
         Effect::Restart => "; restart",
         Effect::Creation => "; new cache",
     };
-    let _ = writeln!(out, "- **`{key}`**{flag}: {values}{default}{effect}. {}\n", field.text);
+    let accepts = format!("{values}{default}");
+    let accepts = accepts.trim_end_matches("; ");
+    let _ = writeln!(out, "- **`{key}`**{flag}: {accepts}{effect}. {}\n", field.text);
 }
 
 /// Returns the accepted values of a key in a few words. The page explains how each kind is written.
@@ -102,9 +135,12 @@ fn values<T>(field: &Field<T>) -> String {
         Kind::Bool => "true, false".to_owned(),
         Kind::Int(min, u64::MAX) => format!("from {min}"),
         Kind::Int(min, max) => format!("{min} to {max}"),
-        Kind::Size(_, u64::MAX) => "size".to_owned(),
+        Kind::Size(min, max) if max == u64::MAX || (min == 0 && max >= 1 << 50) => {
+            "size".to_owned()
+        }
         Kind::Size(0, max) => format!("size to {}", units::size(max)),
         Kind::Size(min, max) => format!("size {} to {}", units::size(min), units::size(max)),
+        Kind::Time(min, max) if min.is_zero() && max == YEARS => "time".to_owned(),
         Kind::Time(min, max) if min.is_zero() => format!("time to {}", units::duration(max)),
         Kind::Time(min, max) => {
             format!("time {} to {}", units::duration(min), units::duration(max))
@@ -129,7 +165,8 @@ fn values<T>(field: &Field<T>) -> String {
         | Kind::Text(_) => {
             let words = kind.expected();
             let words = words.split(" such as ").next().unwrap_or_default();
-            words.trim_start_matches("a ").trim_start_matches("the ").to_owned()
+            let words = words.trim_start_matches("a ").trim_start_matches("the ");
+            words.replace("text in which * stands for anything", "pattern")
         }
         Kind::List(_) => unreachable!("a list of lists"),
     };
@@ -138,39 +175,26 @@ fn values<T>(field: &Field<T>) -> String {
     format!("{list}{words}{word}{separator}")
 }
 
-/// Returns a table of the presets, with one line per setting that they decide, and a list of the
-/// settings that are the same in all.
+/// Returns a list of the presets: the first with all settings that presets decide, the others with
+/// what differs from it.
 fn presets() -> String {
     let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
     let mut out = String::from("\n");
-    for preset in &all {
-        let _ = writeln!(out, "- **`{}`**: {}.", preset.name, preset.text);
+    for (at, preset) in all.iter().enumerate() {
+        let own = PRESET_VALUES.iter().filter(|(_, show)| at == 0 || show(preset) != show(&all[0]));
+        let values: Vec<String> =
+            own.map(|(key, show)| format!("`{key}` {}", show(preset))).collect();
+        let _ = writeln!(out, "- **`{}`**: {}. {}.", preset.name, preset.text, values.join(", "));
     }
-    let row = |out: &mut String, key: &str, cells: &[String]| {
-        let _ = writeln!(out, "| {key} | {} |", cells.join(" | "));
-    };
-    let cells =
-        |value: &dyn Fn(&Preset) -> String| -> Vec<String> { all.iter().map(value).collect() };
     out.push('\n');
-    row(&mut out, "setting", &cells(&|preset| format!("`{}`", preset.name)));
-    row(&mut out, "---", &cells(&|_| "---".to_owned()));
-    row(&mut out, "`layout`", &cells(&|preset| preset.format.layout.to_string()));
-    let mut same = Vec::new();
-    for (key, value) in PRESET_VALUES {
-        let cells = cells(value);
-        match cells.iter().all(|cell| *cell == cells[0]) {
-            true => same.push(format!("`{key}` {}", cells[0])),
-            false => row(&mut out, &format!("`{key}`"), &cells),
-        }
-    }
-    let _ = writeln!(out, "\nThe same in all: {}.\n", same.join(", "));
     out
 }
 
 type Show = fn(&Preset) -> String;
 
-/// The settings of `[store]` that a preset decides, with functions that format its values.
+/// The settings that a preset decides, with functions that format its values.
 const PRESET_VALUES: &[(&str, Show)] = &[
+    ("layout", |p| p.format.layout.to_string()),
     ("mean-object", |p| or(p.format.mean_object, "by size and memory", |n| units::size(n.into()))),
     ("cluster-size", |p| or(p.format.cluster_size, "by cache size", |n| units::size(n.into()))),
     ("write-policy", |p| match p.options.write_policy {

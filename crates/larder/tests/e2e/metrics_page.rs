@@ -39,10 +39,10 @@ fn metrics(scrape: &str) -> Vec<(String, String)> {
 }
 
 /// Renders the metrics of all scrapes, by name.
-fn table(scrapes: &[String]) -> String {
+fn list(scrapes: &[String]) -> String {
     let rows: BTreeMap<_, _> = scrapes.iter().flat_map(|scrape| metrics(scrape)).collect();
-    let rows: String = rows.iter().map(|(name, rest)| format!("| {name} | {rest} |\n")).collect();
-    format!("\n| metric | meaning |\n|---|---|\n{rows}\n")
+    let rows: String = rows.iter().map(|(name, rest)| format!("- {name}: {rest}\n")).collect();
+    format!("\n{rows}\n")
 }
 
 /// Scrapes of programs that have all metrics. They get no requests.
@@ -70,7 +70,7 @@ static SCRAPES: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 #[test]
 fn the_page_lists_every_metric() {
-    let fresh = table(&SCRAPES);
+    let fresh = list(&SCRAPES);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     let text = fs::read_to_string(&path).unwrap();
     let from = text.find(BEGIN).unwrap() + BEGIN.len();

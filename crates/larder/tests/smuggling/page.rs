@@ -17,10 +17,9 @@ pub struct Column {
 const BEGINNING: &str = "\
 # Messages that two parsers may read differently
 
-Request smuggling and response splitting need two programs that read the same bytes differently.
-This page, generated from the tables in `crates/larder/tests/smuggling`, shows how Larder and others
-read such messages. The origin server behind them refuses whatever two parsers could read
-differently. `=`: as Larder.
+How Larder and others read messages that make smuggling and splitting possible, generated from the
+tables in `crates/larder/tests/smuggling`. The origin server behind them refuses whatever two
+parsers could read differently. `=`: as Larder.
 
 Requests: `sent`, `body`: received exactly, without or with its body; a number: answered with this
 status, not received; `-ends`: last on its connection; `malformed`: received in a form that the

@@ -297,7 +297,7 @@ impl Connection {
             form.write_end(status, encoding, (closes, has_length), head);
             body.note_head(|| head.len() as u64);
             turn.take(head.len());
-            self.begin_sending(cx, head, (fields, body), encoding)
+            self.begin_sending(cx, head, (fields, &mut body), encoding)
         })?;
         Ok(Sending { rest, tunnel, closes })
     }
@@ -362,7 +362,7 @@ impl Connection {
         &self,
         cx: &mut Context<'_>,
         head: &[u8],
-        (fields, mut body): (&HeaderMap, ResponseBody),
+        (fields, body): (&HeaderMap, &mut ResponseBody),
         encoding: Encoding,
     ) -> io::Result<Option<Rest>> {
         let bytes = match encoding {
@@ -370,16 +370,17 @@ impl Connection {
                 body.end_with_head();
                 Bytes::new()
             }
-            _ => match self.take_whole(&mut body) {
+            _ => match self.take_whole(body) {
                 Some(bytes) => bytes,
                 None => {
-                    let sender = Sender::new(self.wire.clone(), head, fields, body, encoding);
+                    let (wire, body) = (self.wire.clone(), std::mem::take(body));
+                    let sender = Sender::new(wire, head, fields, body, encoding);
                     return Ok(Some(Rest::Stream(Box::new(sender))));
                 }
             },
         };
         let unsent = try_send(cx, &mut self.wire.borrow_mut(), head, bytes)?;
-        Ok(unsent.map(|unsent| Rest::Bytes(Box::new((unsent, body)))))
+        Ok(unsent.map(|unsent| Rest::Bytes(Box::new((unsent, std::mem::take(body))))))
     }
 
     /// Takes a body that is complete in memory, unless the kernel is to send it.

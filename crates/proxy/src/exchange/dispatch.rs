@@ -104,13 +104,6 @@ impl Unanswered {
     }
 }
 
-struct ParsedRequest {
-    context: RequestContext,
-    transaction: Transaction,
-    body: RequestBody,
-    purge: PurgeFields,
-}
-
 enum Rest {
     /// Check whether it is a purge, and whether its destination is permitted.
     Permission,
@@ -135,38 +128,18 @@ pub(crate) fn answer(
             node_question::answer(&services, &client, &options, head, body).await
         }));
     }
-    let busy = services.shared.node.as_ref().map(Node::busy);
-    match understand(services, client, options, head, body) {
-        Err(Answering::Now(response)) => {
-            Answering::Now(without_hidden(&services.borrow_options(), response))
-        }
-        Err(later) => later,
-        Ok(ParsedRequest { context, transaction, body, purge }) => {
-            let (transaction, rest) = match at_once(&context, transaction, &body, &purge) {
-                Ok(response) => return Answering::Now(response),
-                Err(rest) => rest,
-            };
-            let is_unsafe = context.facts.class == MethodClass::Unsafe;
-            let work = Unanswered::new(async move {
-                let _busy = busy;
-                let response = later(&context, transaction, body, purge, rest).await;
-                held(&context, finished(&context, response))
-            });
-            Answering::Later(Unanswered { is_unsafe, ..work })
-        }
-    }
+    understand(services, client, options, head, body)
 }
 
-/// Interprets a request: removes fields that the client is not trusted to send, and finds the rule
-/// and the target.
-#[expect(clippy::result_large_err, reason = "a refusal is an answer")]
+/// Interprets a request of a client: removes fields that the client is not trusted to send, and
+/// finds the rule and the target. Then answers it.
 fn understand(
     services: &Rc<Services>,
     client: &Rc<Client>,
     options: Arc<Options>,
     mut head: Pooled<RequestHead>,
     body: RequestBody,
-) -> Result<ParsedRequest, Answering> {
+) -> Answering {
     let purge = PurgeFields::of(&options, &head);
     if head.method == Method::OPTIONS {
         head.target.name_server();
@@ -183,7 +156,8 @@ fn understand(
     if is_of_hop && head.target.scheme().and_then(Scheme::named) == Some(connection) {
         head.target.set_scheme(scheme.name());
     }
-    let is_logged = services.observer.log_format().is_some_and(|format| format.has_request_id());
+    let log_format = services.observer.log_format();
+    let is_logged = log_format.as_ref().is_some_and(|format| format.has_request_id());
     let id = options.request_id.id(is_logged, address, &head.fields, &options.forwarded);
     let trace = options.tracing.context(&head.fields);
     let from = Requester {
@@ -194,39 +168,61 @@ fn understand(
         id: id.as_ref(),
         trace: trace.as_deref(),
     };
-    let mut transaction = Transaction::open(services, client, &head, scheme, from);
+    let logged = log_format.map(|format| (format, from));
+    let mut transaction = Transaction::open(services, client, &head, scheme, logged);
     if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
         let refused = Refused { status, why: Invalid::Body, text };
-        return Err(Answering::Now(refuse(transaction, &refused)));
+        return without_rule(&options, refuse(transaction, &refused));
     }
     if services.shared.via.is_loop(&head.fields) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
         let (status, outcome) = (StatusCode::LOOP_DETECTED, Outcome::Error(Error::Loop));
-        return Err(Answering::Now(error_response::plain(transaction, status, outcome, text)));
+        let response = error_response::plain(transaction, status, outcome, text);
+        return without_rule(&options, response);
     }
     if head.method == Method::CONNECT {
         let (services, client) = (services.clone(), client.clone());
-        return Err(Answering::Later(Unanswered::new(async move {
+        return Answering::Later(Unanswered::new(async move {
             let response = connect(&services, &client, &options, transaction, &head).await;
             without_hidden(&options, response)
-        })));
+        }));
     }
     let prepared = match prepare(&mut head, &options, scheme, from) {
         Ok(prepared) => prepared,
-        Err(refused) => return Err(Answering::Now(refuse(transaction, &refused))),
+        Err(refused) => return without_rule(&options, refuse(transaction, &refused)),
     };
     if let Some(refused) = refusal_of(client, &options, &head, &prepared.target, &body) {
-        return Err(Answering::Now(refuse(transaction, &refused)));
+        return without_rule(&options, refuse(transaction, &refused));
     }
-    let kind = (&head.method, head.version);
-    let has_body = !body.is_end_stream();
+    let (kind, has_body) = ((&head.method, head.version), !body.is_end_stream());
     let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
     let upgrade = upgrade.map(Rc::new);
     let mut context = RequestContext::new(services, client, options, head, prepared, upgrade);
     (context.id, context.trace) = (id, trace);
     transaction.note_request(&context);
-    Ok(ParsedRequest { context, transaction, body, purge })
+    respond(context, transaction, body, purge)
+}
+
+/// Answers a request that was interpreted, without waiting if possible.
+fn respond(
+    context: RequestContext,
+    transaction: Transaction,
+    body: RequestBody,
+    purge: PurgeFields,
+) -> Answering {
+    let busy = context.services.shared.node.as_ref().map(Node::busy);
+    let (transaction, rest) = match at_once(&context, transaction, &body, &purge) {
+        Ok(response) => return Answering::Now(response),
+        Err(rest) => rest,
+    };
+    let is_unsafe = context.facts.class == MethodClass::Unsafe;
+    let work = Unanswered::new(async move {
+        let _busy = busy;
+        let response = later(&context, transaction, body, purge, rest).await;
+        held(&context, finished(&context, response))
+    });
+    Answering::Later(Unanswered { is_unsafe, ..work })
 }
 
 /// Answers a request without waiting, or returns the next step.
@@ -300,13 +296,17 @@ fn routed_at_once(
     let store = context.store();
     let asked = route_input(context, false, store.is_some());
     let (transaction, route) = match (asked.past_cache(), store) {
-        (None, Some(store)) => match cached::answer(context, &store, transaction) {
-            Ok(response) if response.body().may_get_page() => {
-                return Ok(finished(context, response));
-            }
-            Ok(response) => return Ok(response),
-            Err(transaction) => (transaction, asked.route(|| context.primary_key())),
-        },
+        (None, Some(store)) => {
+            let answered = cached::answer(context, &store, transaction).map_err(|transaction| {
+                (transaction, Rest::Route(asked.route(|| context.primary_key())))
+            });
+            return match &answered {
+                Ok(response) if response.body().may_get_page() => {
+                    answered.map(|response| finished(context, response))
+                }
+                _ => answered,
+            };
+        }
         (route, _) => (transaction, route.unwrap_or(Route::BadUrl)),
     };
     Err((transaction, Rest::Route(route)))
@@ -400,6 +400,11 @@ fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientRes
         edits.apply(response.headers_mut());
     }
     response
+}
+
+/// Answers a request for which no rule was looked up.
+fn without_rule(options: &Options, response: ClientResponse) -> Answering {
+    Answering::Now(without_hidden(options, response))
 }
 
 /// Hides fields from the client of a request for which no rule was looked up.

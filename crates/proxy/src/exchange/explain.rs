@@ -139,7 +139,7 @@ impl Question {
         head.fields.read_map(&self.headers);
         let (host, path) = (self.url.authority(), self.url.sent());
         match front.takes_whole_urls() {
-            true => head.target.read(&format!("{}://{host}{path}", self.url.scheme()), false),
+            true => head.target.read(format!("{}://{host}{path}", self.url.scheme()), false),
             false => head.target.read(path, false),
         }
         if !head.fields.has(&http::header::HOST) {

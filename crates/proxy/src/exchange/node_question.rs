@@ -80,7 +80,8 @@ pub(crate) async fn answer(
     let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
     let client = asking_client.as_ref().unwrap_or(client);
     let from = Requester::at(client.address, &options.forwarded);
-    let transaction = Transaction::open(services, client, &head, scheme, from);
+    let logged = services.observer.log_format().map(|format| (format, from));
+    let transaction = Transaction::open(services, client, &head, scheme, logged);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
@@ -112,7 +113,8 @@ async fn control(
     let scheme = crate::message::scheme::Scheme::Http;
     let options = services.options();
     let from = Requester::at(client.address, &options.forwarded);
-    let transaction = Transaction::open(services, client, head, scheme, from);
+    let logged = services.observer.log_format().map(|format| (format, from));
+    let transaction = Transaction::open(services, client, head, scheme, logged);
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet.");
     };
@@ -210,11 +212,15 @@ impl ParsedQuestion<'_> {
             return Ok(refuse(transaction, StatusCode::BAD_REQUEST, "Its classes are not valid."));
         };
         let identity = self.prepare(&mut head, rule.as_deref(), &classes);
-        let (target, host) = match target::target(&head, &self.options.front, question.scheme) {
-            Ok(target) => TargetPlace::of(&target, &head),
+        let mut host = head.target.take_host();
+        let target = match target::target(&head, &self.options.front, question.scheme) {
+            Ok(target) => {
+                host.push_str(target.host);
+                TargetPlace::of(&target)
+            }
             Err(refused) => return Ok(refuse(transaction, refused.status, refused.text)),
         };
-        TargetPlace::note_host(host, &mut head);
+        head.target.note_host(host);
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
         let negotiated = Negotiated::default();

@@ -75,10 +75,13 @@ impl FetchTask {
         let settings = self.upstream_request.settings(&self.options);
         let version = response.version();
         upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
-        let (target, old) = (self.facts.target, stale.head.stored());
-        let head = merge::freshen(target, old, response.headers(), times, settings);
+        let (facts, old) = (&self.facts, stale.head.stored());
+        let update = response.headers_mut();
+        let personal = merge::take_personal(facts, old, update, times, settings);
+        let head = merge::freshen(facts.target, old, update, times, settings);
+        let mut for_asker = merge::for_asker(&head, update, settings);
+        for_asker.extend(personal);
         let head = head.spelled(old.spellings().joined(response.body().spellings()));
-        let for_asker = merge::for_asker(&head, response.headers(), settings);
         let judge = Judge { facts: &self.facts, times, settings };
         let refreshed = self.object_writer().refresh(stale, &head, &judge).await;
         if refreshed == RefreshResult::Elsewhere

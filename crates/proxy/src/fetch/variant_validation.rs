@@ -96,6 +96,7 @@ impl FetchTask {
         headers.remove(IGNORED);
         self.upstream_request.follow(old.status(), old.headers());
         let settings = self.upstream_request.settings(&self.options);
+        merge::take_personal(&self.facts, old, &mut headers, times, settings);
         let head = merge::freshen(self.facts.target, old, &headers, times, settings);
         let head = head.spelled(old.spellings().joined(response.body().spellings()));
         Some((stored, head))

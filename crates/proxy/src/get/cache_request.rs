@@ -149,12 +149,16 @@ pub(crate) fn counted(
     context: &RequestContext,
     response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
+    count_conditional(context, response.status() == StatusCode::NOT_MODIFIED);
+    response
+}
+
+/// Counts a conditional request. `is_304` says that the client has the response.
+pub(crate) fn count_conditional(context: &RequestContext, is_304: bool) {
     if context.facts.conditional {
-        let hit = response.status() == StatusCode::NOT_MODIFIED;
-        let event = if hit { Event::ConditionalHit } else { Event::ConditionalMiss };
+        let event = if is_304 { Event::ConditionalHit } else { Event::ConditionalMiss };
         context.services.observer.count(event, 1);
     }
-    response
 }
 
 /// One lookup of a request, and the actions that may follow it.

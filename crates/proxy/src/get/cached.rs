@@ -5,12 +5,14 @@ use std::ops::Range;
 
 use semantics::compressed::BODY_ID;
 use semantics::packed::Flag::HeadOnly;
+use semantics::packed::Packed;
 use semantics::reuse::is_nearly_stale;
 use semantics::{Fields as _, Seconds};
 
 use crate::get::cache_request;
 use crate::get::plan::{Plan, PlanInput, StoredFacts};
 use crate::get::vouching;
+use crate::object::key::locality_at;
 use crate::object::resident::Resident;
 use crate::object::store::{Entry, Store};
 use crate::observe::cache_status::CacheStatus;
@@ -30,10 +32,11 @@ pub(crate) fn answer(
     store: &Store,
     transaction: Transaction,
 ) -> Result<ClientResponse, Transaction> {
-    let found = context.with_key(|key, locality| {
-        let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
+    let found = context.with_key(|key, place| {
+        let group = || locality_at(key, place).group;
+        let resident = Resident::find(store, (key, group), &context.head.fields)?;
         let ready = Ready::of(context, resident, |resident, coding, body| {
-            resident.form(store, (key, locality.group), coding, body)
+            resident.form(store, (key, group), coding, body)
         })?;
         context.services.shared.node.iter().for_each(|node| node.note_request(key));
         let neighbours = &context.services.shared.neighbours;
@@ -50,6 +53,7 @@ pub(crate) fn answer(
 
 struct Ready {
     resident: Resident,
+    facts: Packed,
     event: Option<Event>,
     age: Seconds,
     part: StoredPart,
@@ -83,21 +87,23 @@ impl Ready {
             return None;
         }
         let has_size = || context.options.compress.has_size(resident.entry.len());
-        let form = match (context.negotiated.coding, head.line(&BODY_ID)) {
-            (Some(coding), Some(body)) if has_size() => Some(form(&resident, coding.name(), body)?),
+        let facts = head.facts;
+        let coding = context.negotiated.coding;
+        let form = match coding.and_then(|coding| Some((coding, head.line(&BODY_ID)?))) {
+            Some((coding, body)) if has_size() => Some(form(&resident, coding.name(), body)?),
             _ => None,
         };
         let resident = match form {
             Some(form) => resident.with_form(form),
             None => resident,
         };
-        let head = resident.checked_head()?;
-        let part = builder::stored_part(context, &head, resident.entry.len())?;
-        Some(Ready { resident, event, age, part })
+        let entry = &resident.entry;
+        let part = builder::stored_part(context, entry.meta(), entry.len())?;
+        Some(Ready { resident, facts, event, age, part })
     }
 
     fn respond(self, context: &RequestContext, transaction: Transaction) -> ClientResponse {
-        let Ready { resident, event, age, part } = self;
+        let Ready { resident, facts, event, age, part } = self;
         let observer = &context.services.observer;
         event.into_iter().for_each(|event| observer.count(event, 1));
         let entry = &resident.entry;
@@ -106,8 +112,8 @@ impl Ready {
             BodySource::Whole(body.slice(range.start as usize..range.end as usize))
         };
         let status = CacheStatus::new(Outcome::HitRam);
-        let found = StoredBytes { meta: entry.meta(), length: entry.len(), part, source };
-        let response = builder::from_bytes(context, transaction, status, age, found);
-        cache_request::counted(context, response)
+        cache_request::count_conditional(context, part == StoredPart::NotModified);
+        let found = StoredBytes { meta: entry.meta(), facts, length: entry.len(), part, source };
+        builder::from_bytes(context, transaction, status, age, found)
     }
 }

@@ -180,8 +180,7 @@ impl CacheRequest<'_> {
         let (old, length) = (stored.head.stored(), stored.length());
         let HeadResponse { status, headers, spellings, times, .. } = told;
         let facts = self.context.facts.of_get();
-        let effect =
-            merge::head_effect(facts.target, old, length, *status, headers, *times, settings);
+        let effect = merge::head_effect(&facts, old, length, *status, headers, *times, settings);
         let judge = Judge { facts: &facts, times: *times, settings };
         let is_kept = |head: &StoredHead| {
             judge.refreshed(head, stored.marker.as_ref()) == RefreshResult::InPlace

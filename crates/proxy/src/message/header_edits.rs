@@ -70,7 +70,7 @@ impl Edits {
         set.reverse();
         let remove: Vec<_> =
             remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;
-        let usual = UsualNames::all_in(|name| is_removed(&remove, name));
+        let usual = UsualNames::all_in(|name| is_removed(&remove, name.as_bytes()));
         Ok(Edits { set, remove, usual })
     }
 
@@ -99,7 +99,7 @@ impl Edits {
     /// Applies the removals: the first half of [`Edits::apply`].
     pub fn remove(&self, fields: &mut impl EditFields) {
         if !self.remove.is_empty() {
-            fields.remove_in(self.usual, |name| is_removed(&self.remove, name));
+            fields.remove_in(self.usual, |name| is_removed(&self.remove, name.as_bytes()));
         }
     }
 
@@ -161,7 +161,7 @@ impl Edits {
     }
 
     /// Returns whether the edits remove a field of this name, in any case.
-    pub(crate) fn removes(&self, name: &str) -> bool {
+    pub(crate) fn removes(&self, name: &[u8]) -> bool {
         is_removed(&self.remove, name)
     }
 
@@ -169,11 +169,11 @@ impl Edits {
     pub fn then(&self, later: &Edits) -> Edits {
         let is_set_later = |name: &HeaderName| later.set.iter().any(|(set, _)| set == name);
         let is_kept = |(name, _): &&(HeaderName, SetValue)| {
-            !later.removes(name.as_str()) && !is_set_later(name)
+            !later.removes(name.as_str().as_bytes()) && !is_set_later(name)
         };
         let set = self.set.iter().filter(is_kept).chain(&later.set).cloned().collect();
         let remove: Vec<_> = self.remove.iter().chain(&later.remove).cloned().collect();
-        let usual = UsualNames::all_in(|name| is_removed(&remove, name));
+        let usual = UsualNames::all_in(|name| is_removed(&remove, name.as_bytes()));
         Edits { set, remove, usual }
     }
 }
@@ -188,8 +188,9 @@ pub(crate) fn set_filled(filled: &FilledFields, fields: &mut impl EditFields) {
     }
 }
 
-fn is_removed(patterns: &[Pattern], name: &str) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(name.as_bytes())) && is_free(name)
+fn is_removed(patterns: &[Pattern], name: &[u8]) -> bool {
+    let is_named = patterns.iter().any(|pattern| pattern.matches(name));
+    is_named && std::str::from_utf8(name).is_ok_and(is_free)
 }
 
 /// Returns whether a rule may change this field.

@@ -18,8 +18,8 @@ use upstream::message::{upgrade, via};
 struct Lines(Vec<(String, HeaderValue)>);
 
 impl Fields for Lines {
-    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
+    fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
     }
 }
 
@@ -45,7 +45,7 @@ impl EditFields for Lines {
 }
 
 /// Returns the fields by name, the lines of each in their order.
-fn sorted(fields: &impl Fields) -> Vec<(String, Vec<u8>)> {
+fn sorted(fields: &impl Fields) -> Vec<(Vec<u8>, Vec<u8>)> {
     let all = fields.all().map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()));
     let mut all: Vec<_> = all.collect();
     all.sort_by(|(one, _), (other, _)| one.cmp(other));

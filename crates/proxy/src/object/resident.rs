@@ -25,10 +25,14 @@ pub(crate) struct Resident {
 }
 
 impl Resident {
-    /// Returns the response that a request with these fields selects under `key`, an object of
-    /// `group`. The lookup counts as a use.
-    pub fn find(store: &Store, key: &[u8], group: u64, fields: &impl Fields) -> Option<Resident> {
-        let TryLookup::Hit(entry) = store.try_lookup(key, || group) else { return None };
+    /// Returns the response that a request with these fields selects under `key`, an object of the
+    /// group that `group` returns. The lookup counts as a use.
+    pub fn find(
+        store: &Store,
+        (key, group): (&[u8], impl Fn() -> u64),
+        fields: &impl Fields,
+    ) -> Option<Resident> {
+        let TryLookup::Hit(entry) = store.try_lookup(key, &group) else { return None };
         if entry.outdated_since().is_some() {
             return None;
         }
@@ -37,7 +41,7 @@ impl Resident {
         };
         let found = VARIANT.with_borrow_mut(|variant| {
             variant_of_set(variant, key, set, fields);
-            match store.try_lookup(variant, || group) {
+            match store.try_lookup(variant, &group) {
                 TryLookup::Hit(found) if variant.len() <= KEY_MAX => Some(found),
                 _ => None,
             }
@@ -51,13 +55,13 @@ impl Resident {
     pub fn form(
         &self,
         store: &Store,
-        (primary, group): (&[u8], u64),
+        (primary, group): (&[u8], impl FnOnce() -> u64),
         coding: &str,
         body: &[u8],
     ) -> Option<Entry> {
         let found = VARIANT.with_borrow_mut(|key| {
             write_form(key, primary, coding, body);
-            match store.try_lookup(key, || group) {
+            match store.try_lookup(key, group) {
                 TryLookup::Hit(found) => Some(found),
                 _ => None,
             }
@@ -75,11 +79,6 @@ impl Resident {
     /// Returns the head, if it can be sent in encoded form.
     pub fn head(&self) -> Option<EncodedHead<'_>> {
         EncodedHead::read(self.entry.meta())
-    }
-
-    /// Returns the head, which [`Resident::head`] or [`Resident::form`] has read before.
-    pub fn checked_head(&self) -> Option<EncodedHead<'_>> {
-        EncodedHead::checked(self.entry.meta())
     }
 
     /// Returns whether a request field of this name selected the response.

@@ -146,11 +146,8 @@ impl Front {
     /// query. Candidates are the sites that claim the host and those that serve every host. The
     /// longest path prefix wins; among equal prefixes, a site that claims the host.
     pub(crate) fn site_of(&self, host: &str, path: &str) -> Option<&Site> {
-        let of = |path: &str| {
-            let all = self.claiming(host).chain(&self.for_all);
-            nearest(all.map(|at| &self.sites[*at]), path)
-        };
-        if self.by_path { of(&Url::tidied(path)) } else { of(path) }
+        let mut all = self.claiming(host).chain(&self.for_all).map(|at| &self.sites[*at]);
+        if self.by_path { nearest(all, &Url::tidied(path)) } else { all.next() }
     }
 
     pub(crate) fn site_of_url(&self, url: &Url) -> Option<&Site> {

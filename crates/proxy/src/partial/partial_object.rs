@@ -305,7 +305,9 @@ impl PartialObject {
     /// Updates the stored head with that of a part that fits (RFC 9111, 3.4).
     pub async fn refresh(&self, update: &HeaderMap, times: ExchangeTimes) {
         let settings = self.upstream_request.settings(&self.options);
-        let head = merge::freshen(self.facts.target, &self.head, update, times, settings);
+        let mut update = update.clone();
+        merge::take_personal(&self.facts, &self.head, &mut update, times, settings);
+        let head = merge::freshen(self.facts.target, &self.head, &update, times, settings);
         if head == self.head {
             return;
         }

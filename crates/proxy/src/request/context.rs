@@ -13,13 +13,13 @@ use http::{Method, StatusCode, Uri};
 use http1::RequestHead;
 use net::address;
 use semantics::cache_key;
-use semantics::cache_key::{UrlParts, primary_of_parts};
+use semantics::cache_key::{UrlParts, UrlPlace, primary_of_parts};
 use semantics::compressed::BODY_ID;
 use semantics::validators::Selected;
 use semantics::{
     MethodClass, Portion, RequestFacts, Settings, Time, Url, compressed, connection_login,
 };
-use store::{Key, Locality, LookupOptions, Retention, Tiers};
+use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::message::upgrade::Upgrade;
 use upstream::send::origin::{Origin, VERSION};
 
@@ -327,24 +327,25 @@ impl RequestContext {
     /// Returns the key of the requested object: `None` if there is no valid URL, `Some(None)` if
     /// the key is too long.
     pub fn primary_key(&self) -> Option<Option<Key>> {
-        let key = |key: &[u8], locality| Key::new(Bytes::copy_from_slice(key), locality);
+        let key =
+            |key: &[u8], place| Key::new(Bytes::copy_from_slice(key), locality_at(key, place));
         match self.with_key(key) {
             Some(key) => Some(key),
             None => self.url().map(|url| self.key(&url)),
         }
     }
 
-    /// Calls `take` with the key of the requested object, written into a reused buffer. Returns
-    /// `None` if that is not possible: the URL is not in normal form, or the key is longer than
-    /// `KEY_MAX`.
-    pub fn with_key<T>(&self, take: impl FnOnce(&[u8], Locality) -> T) -> Option<T> {
+    /// Calls `take` with the key of the requested object, written into a reused buffer, and the
+    /// place of the URL in it. Returns `None` if that is not possible: the URL is not in normal
+    /// form, or the key is longer than `KEY_MAX`.
+    pub fn with_key<T>(&self, take: impl FnOnce(&[u8], UrlPlace) -> T) -> Option<T> {
         KEY.with_borrow_mut(|key| {
-            let locality = self.write_key(key)?;
-            Some(take(key, locality))
+            let place = self.write_key(key)?;
+            Some(take(key, place))
         })
     }
 
-    fn write_key(&self, key: &mut Vec<u8>) -> Option<Locality> {
+    fn write_key(&self, key: &mut Vec<u8>) -> Option<UrlPlace> {
         let (target, site) = (self.target(), self.site());
         let path = match site.voucher() {
             None => target.path,
@@ -369,7 +370,7 @@ impl RequestContext {
         let port = (port != target.scheme.default_port()).then_some(port);
         let parts = UrlParts { scheme: target.scheme.name(), host, port, path: &path };
         let place = primary_of_parts(key, site.key_prefix(), parts)?;
-        (key.len() <= KEY_MAX).then(|| locality_at(key, place))
+        (key.len() <= KEY_MAX).then_some(place)
     }
 
     /// Returns the URL that the request names, with the host name as given, before aliases apply.

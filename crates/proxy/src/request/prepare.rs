@@ -49,6 +49,7 @@ pub(crate) fn prepare(
     from: Requester<'_>,
 ) -> Result<Prepared, Refused> {
     request_rules::distrust(&mut head.fields);
+    let mut host = head.target.take_host();
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
     let known = FoundClasses::default();
@@ -58,8 +59,9 @@ pub(crate) fn prepare(
         let with_classes = Some((rule, &classes));
         rule.request.variable_fields(&RequestValues::new(from, head, &found, with_classes))
     });
-    let (place, host) = TargetPlace::of(&found, head);
-    TargetPlace::note_host(host, head);
+    let place = TargetPlace::of(&found);
+    host.push_str(found.host);
+    head.target.note_host(host);
     if let Some(rule) = &rule {
         rule.remove(&mut head.fields);
     }

@@ -115,8 +115,7 @@ impl<'a> RequestValues<'a> {
 
     /// Returns the name of the rule.
     pub fn rule_name(&self) -> Option<&'a str> {
-        let rule = self.rule.filter(|rule| !rule.is_for_the_rest());
-        rule.map(|rule| rule.name.as_str())
+        self.rule.and_then(Rule::shown_name)
     }
 
     fn uri(&self) -> &'a str {

@@ -6,7 +6,6 @@
 //! In a reverse proxy only the configuration determines the site.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::ops::Range;
 
 use crate::message::framing;
 use crate::message::scheme::Scheme;
@@ -74,7 +73,7 @@ pub(crate) fn distrust(
     let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
     // The origin server must be told the scheme that is in the key.
     let told = HeaderValue::from_static(scheme.name());
-    if fields.has(&X_FORWARDED_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
+    if fields.has_any(HAS_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
         fields.set_line(&X_FORWARDED_PROTO, &told);
     }
     scheme
@@ -140,19 +139,25 @@ pub(crate) fn target<'a>(
 }
 
 /// Bytes that are common in paths and queries and need no percent-encoding.
-static USUAL: [bool; 256] = {
+static USUAL: [bool; 256] = letters_digits_and(b"/?=&%._-~+,:;@!$*()'");
+
+/// Bytes of the names of hosts.
+static OF_HOST: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=");
+
+/// Returns a table of bytes that is true for ASCII letters, digits, and `others`.
+const fn letters_digits_and(others: &[u8]) -> [bool; 256] {
     let (mut table, mut at) = ([false; 256], 0);
     while at < 256 {
         table[at] = (at as u8).is_ascii_alphanumeric();
         at += 1;
     }
-    let (others, mut at) = (b"/?=&%._-~+,:;@!$*()'", 0);
+    at = 0;
     while at < others.len() {
         table[others[at] as usize] = true;
         at += 1;
     }
     table
-};
+}
 
 /// Maximum length of path and query in bytes, percent-encoded: a `PathAndQuery` must hold them and
 /// a slash.
@@ -205,43 +210,11 @@ pub(crate) struct TargetPlace {
     are_one: bool,
 }
 
-/// Position of the host name in a head.
-pub(crate) enum HostPlace {
-    /// In the authority of the request line.
-    Authority(Range<usize>),
-    /// In `Host`, as a range of the values of all fields.
-    Field(Range<usize>),
-}
-
-impl HostPlace {
-    /// Returns the position of a target's host in its head.
-    fn of(host: &str, head: &RequestHead) -> Option<HostPlace> {
-        match head.target.authority() {
-            Some(authority) => Some(HostPlace::Authority(within(authority, host))),
-            None => head.fields.place_of(host.as_bytes()).map(HostPlace::Field),
-        }
-    }
-}
-
 impl TargetPlace {
-    /// Returns a target without its texts, and the position of its host in this head; `None` if the
-    /// target names no host.
-    pub fn of(target: &Target<'_>, head: &RequestHead) -> (TargetPlace, Option<HostPlace>) {
-        let Target { site, scheme, host, port, aliases, .. } = *target;
-        let are_one = aliases.is_some();
-        let host = if host.is_empty() { None } else { HostPlace::of(host, head) };
-        (TargetPlace { site: site.number(), scheme, port, are_one }, host)
-    }
-
-    pub fn note_host(place: Option<HostPlace>, head: &mut RequestHead) {
-        match place {
-            Some(HostPlace::Authority(place)) => head.target.note_host_of_authority(place),
-            Some(HostPlace::Field(place)) => {
-                let host = value::text(head.fields.at_place(place)).unwrap_or_default();
-                head.target.note_host(host);
-            }
-            None => head.target.note_host(""),
-        }
+    /// Returns a target without its texts.
+    pub fn of(target: &Target<'_>) -> TargetPlace {
+        let Target { site, scheme, port, aliases, .. } = *target;
+        TargetPlace { site: site.number(), scheme, port, are_one: aliases.is_some() }
     }
 
     /// Returns the target, with texts from the head that it was read from.
@@ -255,12 +228,6 @@ impl TargetPlace {
     pub fn site<'a>(&self, front: &'a Front) -> &'a Site {
         &front.sites()[self.site]
     }
-}
-
-/// Returns the range of `part` within `whole`; `part` must be a slice of `whole`.
-fn within(whole: &str, part: &str) -> Range<usize> {
-    let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
-    begin..begin + part.len()
 }
 
 /// Returns the refusal for a host and path that belong to no site.
@@ -286,6 +253,7 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
 }
 
 const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
+const HAS_PROTO: UsualNames = UsualNames::of(&["x-forwarded-proto"]);
 
 fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     let fields = &head.fields;
@@ -373,8 +341,9 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
         let rest = &authority[end + 1..];
         (&authority[..=end], if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
     } else {
-        let (host, port) = match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
+        let unusual = authority.bytes().position(|byte| !OF_HOST[usize::from(byte)]);
+        let (host, port) = match unusual.map(|at| authority.split_at(at)) {
+            Some((host, rest)) => (host, Some(rest.strip_prefix(':')?)),
             None => (authority, None),
         };
         // A fully qualified name with its final dot is the same name (RFC 3986, 3.2.2).
@@ -382,8 +351,7 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
         if host.ends_with('.') {
             return None;
         }
-        let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&b);
-        if host.is_empty() || host.len() > 255 || !host.bytes().all(fine) {
+        if host.is_empty() || host.len() > 255 {
             return None;
         }
         (host, port)
@@ -463,7 +431,7 @@ mod tests {
         let front = sites();
         let mut head = parts("GET", "/", &["a.example"]);
         for (length, status) in [(LONGEST_PATH, None), (LONGEST_PATH + 1, Some(414))] {
-            head.target.read(&"/".repeat(length), false);
+            head.target.read("/".repeat(length), false);
             let refused = target(&head, &front, Scheme::Http).err();
             assert_eq!(refused.map(|refused| refused.status.as_u16()), status);
         }

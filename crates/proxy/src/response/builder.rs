@@ -9,10 +9,11 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode, header};
 use net::random::random;
 use semantics::multipart::Multipart;
+use semantics::packed::Packed;
 use semantics::range::ByteRange;
 use semantics::{
-    EncodedHead, Fields as _, Portion, Seconds, Spellings, StoredHead, hop_by_hop, one_exchange,
-    range, validators, value,
+    EncodedHead, Portion, Seconds, Spellings, StoredHead, hop_by_hop, meta, one_exchange, range,
+    validators, value,
 };
 
 use crate::body::resume::Resume;
@@ -105,8 +106,10 @@ pub(crate) fn build(
 }
 
 pub(crate) struct StoredBytes<'a, F> {
-    /// The encoded head.
+    /// The encoded head, which [`EncodedHead::read`] has checked.
     pub meta: &'a Bytes,
+    /// The facts in the head.
+    pub facts: Packed,
     pub length: u64,
     /// The part of the body to send.
     pub part: StoredPart,
@@ -114,16 +117,17 @@ pub(crate) struct StoredBytes<'a, F> {
     pub source: F,
 }
 
-/// Returns the part of a stored response that a request gets; `None` if it gets several parts or
-/// its ranges cannot be satisfied.
+/// Returns the part of a stored response that a request gets, given its encoded head, which was
+/// checked; `None` if it gets several parts or its ranges cannot be satisfied.
 pub(crate) fn stored_part(
     context: &RequestContext,
-    head: &EncodedHead<'_>,
+    meta: &[u8],
     length: u64,
 ) -> Option<StoredPart> {
     if !context.facts.conditional && !context.facts.has_range {
         return Some(StoredPart::Whole);
     }
+    let head = EncodedHead::checked(meta)?;
     match context.portion(&head.selected(), Some(length)) {
         Portion::Whole => Some(StoredPart::Whole),
         Portion::NotModified => Some(StoredPart::NotModified),
@@ -140,23 +144,21 @@ pub(crate) fn from_bytes(
     age: Seconds,
     found: StoredBytes<'_, impl FnOnce(Range<u64>) -> BodySource>,
 ) -> Response<ResponseBody> {
-    let StoredBytes { meta, length, part, source } = found;
-    let head = EncodedHead::checked(meta);
-    let facts = head.as_ref().map(|head| head.facts);
-    let code = facts.map_or(StatusCode::OK, |facts| facts.status());
+    let StoredBytes { meta: bytes, facts, length, part, source } = found;
     let code = match part {
-        StoredPart::Whole => code,
+        StoredPart::Whole => facts.status(),
         StoredPart::NotModified => StatusCode::NOT_MODIFIED,
         StoredPart::Range(_) => StatusCode::PARTIAL_CONTENT,
     };
     let outcome = status.outcome;
-    let status = facts.map_or(status, |facts| status.ttl(facts.ttl(context.now())));
+    let status = status.ttl(facts.ttl(context.now()));
     let age = context.site().vouched().is_none().then_some(age);
     let rule = context.rule.clone().filter(|rule| rule.unfolds_vary());
     let response = ResponseValues { status: code, outcome, age: age.map(|age| age.get().into()) };
-    let decision = || head.as_ref()?.line(&DECISION);
+    let is_decision = |name: &[u8]| name == DECISION.as_str().as_bytes();
+    let decision = || meta::fields(bytes).find(|(name, _)| is_decision(name)).map(|(_, of)| of);
     let edits = context.filled_edits(response, decision);
-    let fields = StoredFields { meta: meta.clone(), age, part, length, status, rule, edits };
+    let fields = StoredFields { meta: bytes.clone(), age, part, length, status, rule, edits };
     let source = match part {
         StoredPart::NotModified => BodySource::Empty,
         _ if context.head.method == Method::HEAD => BodySource::Empty,
@@ -183,10 +185,10 @@ pub(crate) fn from_entry(
         && !stored.is_of_head()
         && let Some(meta) = stored.head.meta()
         && let Some(encoded) = EncodedHead::read(meta)
-        && let Some(part) = stored_part(context, &encoded, stored.length())
+        && let Some(part) = stored_part(context, meta, stored.length())
     {
-        let source = |range| source(context, stored, None, range);
-        let found = StoredBytes { meta, length: stored.length(), part, source };
+        let (facts, source) = (encoded.facts, |range| source(context, stored, None, range));
+        let found = StoredBytes { meta, facts, length: stored.length(), part, source };
         return from_bytes(context, transaction, status, age, found);
     }
     let shown = head.unwrap_or(stored.head.stored());

@@ -30,8 +30,10 @@ use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::rules::client_edits::FilledEdits;
 
+#[derive(Default)]
 pub(crate) enum BodySource {
     /// No body, or a body that only the head describes (HEAD, 304).
+    #[default]
     Empty,
     /// One piece in memory, taken when it is sent.
     Whole(Bytes),
@@ -129,6 +131,7 @@ struct Extra {
 }
 
 /// Body of a response, with its source and transaction.
+#[derive(Default)]
 pub(crate) struct ResponseBody {
     source: BodySource,
     /// `None` for a tunnel, which owns the transaction.
@@ -165,14 +168,7 @@ impl ResponseBody {
     /// Makes the empty body of a response that a tunnel follows.
     pub fn of_tunnel(tunnel: Tunnel) -> ResponseBody {
         let extra = Extra { tunnel: Some(Box::new(tunnel)), _held: None };
-        ResponseBody {
-            source: BodySource::Empty,
-            transaction: None,
-            _lease: None,
-            extra: Some(Box::new(extra)),
-            stored_fields: None,
-            spellings: Spellings::LOWER_CASE,
-        }
+        ResponseBody { extra: Some(Box::new(extra)), ..ResponseBody::default() }
     }
 
     /// Sets the spelling of the response's field names, for HTTP/1.

@@ -9,7 +9,7 @@ use http1::{write_field, write_number_field};
 use semantics::compressed::{BODY_ID, VARY_BY_CODING};
 use semantics::ignored_fields::IGNORED;
 use semantics::range::ByteRange;
-use semantics::{EncodedHead, Fields as _, Seconds, TagFields, one_exchange, validators};
+use semantics::{Seconds, TagFields, meta, one_exchange, validators};
 use upstream::send::origin::VERSION;
 
 use crate::observe::cache_status::{CACHE_STATUS, CacheStatus, HitStatus};
@@ -82,26 +82,24 @@ pub(crate) fn with_map(
 impl StoredFields {
     /// Returns the value of the stored `Content-Type`.
     pub fn content_type(&self) -> Option<&[u8]> {
-        let head = EncodedHead::checked(&self.meta)?;
         let is_type = |name: &[u8]| name.eq_ignore_ascii_case(b"content-type");
-        head.fields().find(|(name, _)| is_type(name)).map(|(_, value)| value)
+        meta::fields(&self.meta).find(|(name, _)| is_type(name)).map(|(_, value)| value)
     }
 
     /// Returns whether a field has any of these names, in lower case.
     pub fn has_any(&self, names: &[&str]) -> bool {
-        let Some(head) = EncodedHead::checked(&self.meta) else { return false };
         let is_one =
             |name: &[u8]| names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()));
-        head.fields().any(|(name, _)| is_one(name))
+        meta::fields(&self.meta).any(|(name, _)| is_one(name))
     }
 
     /// Writes the fields. `with_length` includes the stored `Content-Length`.
     pub fn write(&self, common: Common<'_>, with_length: bool, out: &mut Vec<u8>) -> Written {
         let mut written = Written::default();
-        self.each(common, with_length, |name, spelled, value| {
-            written.has_date |= name == b"date";
-            written.has_length |= name == b"content-length";
-            write_field(spelled, value, out);
+        self.each(common, with_length, |kind, name, value| {
+            written.has_date |= kind == FieldKind::Date;
+            written.has_length |= kind == FieldKind::Length;
+            write_field(name, value, out);
         });
         if let Some(age) = self.age.filter(|_| !self.is_edited(b"age")) {
             write_number_field(b"age", age.get().into(), out);
@@ -124,8 +122,8 @@ impl StoredFields {
     pub fn to_map(&self, common: Common<'_>, is_head: bool) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(16);
         let with_length = self.part == StoredPart::Whole;
-        self.each(common, with_length, |_, spelled, value| {
-            let name = HeaderName::from_bytes(spelled);
+        self.each(common, with_length, |_, name, value| {
+            let name = HeaderName::from_bytes(name);
             let value = HeaderValue::from_maybe_shared(self.shared(value));
             if let (Ok(name), Ok(value)) = (name, value) {
                 map.append(name, value);
@@ -154,8 +152,7 @@ impl StoredFields {
 
     /// Returns whether the edits for the client remove or replace fields of this name.
     fn is_edited(&self, name: &[u8]) -> bool {
-        let name = || std::str::from_utf8(name).unwrap_or_default();
-        self.edits.as_ref().is_some_and(|edits| edits.leave_out(name()))
+        self.edits.as_ref().is_some_and(|edits| edits.leave_out(name))
     }
 
     /// Returns a value, sharing the head's memory if the value lies in it.
@@ -180,45 +177,38 @@ impl StoredFields {
         }
     }
 
-    /// Calls `take` for each stored field that is part of the response, with its name in lower
-    /// case, its name as spelled, and its value.
+    /// Calls `take` for each stored field that is part of the response, with its kind, its name as
+    /// spelled, and its value.
     fn each(
         &self,
         common: Common<'_>,
         with_length: bool,
-        mut take: impl FnMut(&[u8], &[u8], &[u8]),
+        mut take: impl FnMut(FieldKind, &[u8], &[u8]),
     ) {
-        let Some(head) = EncodedHead::checked(&self.meta) else { return };
-        let is_304 = self.part == StoredPart::NotModified;
-        let has_etag = is_304 && head.lines_named("etag").next().is_some();
-        for (spelled, value) in head.fields() {
-            let mut room = [0; NAME_MAX];
-            let name = in_lower_case(spelled, &mut room);
-            if name.len() == INTERNAL_LEN && name.starts_with(INTERNAL) {
-                if name == BODY_ID.as_str().as_bytes() {
-                    take(b"vary", b"vary", VARY_BY_CODING.as_bytes());
-                    continue;
-                }
+        let has_etag = self.part == StoredPart::NotModified
+            && meta::fields(&self.meta).any(|(name, _)| name.eq_ignore_ascii_case(b"etag"));
+        for (name, value) in meta::fields(&self.meta) {
+            let kind = FieldKind::of(name);
+            let mut unfolded = None;
+            let is_sent = match kind {
+                FieldKind::Connection => false,
+                FieldKind::Length => with_length,
+                FieldKind::Date | FieldKind::Via => self.age.is_some(),
                 // Other nodes take over the decision of a rule.
-                let is_decision =
-                    [&DECISION, &IGNORED].iter().any(|one| name == one.as_str().as_bytes());
-                if is_decision && !common.is_peer {
+                FieldKind::Decision => common.is_peer,
+                FieldKind::BodyId => {
+                    take(FieldKind::Vary, b"vary", VARY_BY_CODING.as_bytes());
                     continue;
                 }
-            }
-            let is_sent = match name {
-                b"age" | b"connection" | b"transfer-encoding" => false,
-                b"content-length" => with_length,
-                b"date" | b"via" => self.age.is_some(),
-                _ => !self.is_left_out(name, has_etag) && !common.hides(name),
+                FieldKind::Vary => {
+                    unfolded = self.rule.as_ref().and_then(|rule| rule.unfolded(value));
+                    unfolded.as_ref().is_none_or(|line| !line.is_empty())
+                        && !self.is_left_out(name, has_etag)
+                }
+                FieldKind::Other => !self.is_left_out(name, has_etag) && !common.hides(name),
             };
-            let unfolded = match &self.rule {
-                Some(rule) if name == b"vary" => rule.unfolded(value),
-                _ => None,
-            };
-            let is_sent = is_sent && unfolded.as_ref().is_none_or(|line| !line.is_empty());
-            if is_sent && !self.is_edited(spelled) {
-                take(name, spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
+            if is_sent && !self.is_edited(name) {
+                take(kind, name, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }
     }
@@ -230,24 +220,49 @@ impl StoredFields {
             StoredPart::NotModified => validators::is_left_out_of_304(text(), has_etag),
             StoredPart::Range(_) => one_exchange::is_content_digest(text()),
         };
-        is_of_whole || (self.age.is_none() && VERSION.as_str().as_bytes() == name)
+        let is_version = || name.eq_ignore_ascii_case(VERSION.as_str().as_bytes());
+        is_of_whole || (self.age.is_none() && is_version())
     }
 }
 
-/// Beginning and length in bytes of [`BODY_ID`], [`DECISION`] and [`IGNORED`].
-const INTERNAL: &[u8] = b"larder-";
-const INTERNAL_LEN: usize = 11;
-
-/// Length in bytes of the longest field name that matters here.
-const NAME_MAX: usize = 32;
-
-/// Returns a name in lower case; one longer than `room` is returned unchanged.
-fn in_lower_case<'a>(name: &'a [u8], room: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
-    let Some(lower) = room.get_mut(..name.len()) else { return name };
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    lower
+/// How a stored field is sent, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FieldKind {
+    /// `Age`, and fields of the connection to the origin.
+    Connection,
+    Length,
+    Date,
+    Via,
+    Vary,
+    BodyId,
+    /// [`DECISION`] or [`IGNORED`].
+    Decision,
+    Other,
 }
+
+impl FieldKind {
+    /// Returns the kind of the field of this name, in any case.
+    fn of(name: &[u8]) -> FieldKind {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        match name.len() {
+            3 if is(b"age") => FieldKind::Connection,
+            3 if is(b"via") => FieldKind::Via,
+            4 if is(b"date") => FieldKind::Date,
+            4 if is(b"vary") => FieldKind::Vary,
+            10 if is(b"connection") => FieldKind::Connection,
+            14 if is(b"content-length") => FieldKind::Length,
+            17 if is(b"transfer-encoding") => FieldKind::Connection,
+            INTERNAL_LEN if is(BODY_ID.as_str().as_bytes()) => FieldKind::BodyId,
+            INTERNAL_LEN if [&DECISION, &IGNORED].iter().any(|one| is(one.as_str().as_bytes())) => {
+                FieldKind::Decision
+            }
+            _ => FieldKind::Other,
+        }
+    }
+}
+
+/// Length in bytes of [`BODY_ID`], [`DECISION`] and [`IGNORED`].
+const INTERNAL_LEN: usize = 11;
 
 impl<'a> Common<'a> {
     /// Returns the properties of responses to clients, or to other nodes if `is_peer`. A node needs

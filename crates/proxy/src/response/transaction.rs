@@ -26,6 +26,7 @@ use crate::request::context::RequestContext;
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::response::failure_text;
+use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
 /// Record of a request that is being answered.
@@ -48,15 +49,16 @@ pub(crate) struct Transaction {
 
 impl Transaction {
     /// Opens the transaction of a request, which occupies the connection of `client` from now on.
-    /// `scheme` is the scheme of its URL if the URL names none; `from` is whom it comes from.
+    /// `scheme` is the scheme of its URL if the URL names none. If the request is logged, `logged`
+    /// is the format of the log, and whom the request comes from.
     pub fn open(
         services: &Rc<Services>,
         client: &Rc<Client>,
         head: &RequestHead,
         scheme: Scheme,
-        from: Requester<'_>,
+        logged: Option<(Arc<Format>, Requester<'_>)>,
     ) -> Transaction {
-        let texts = services.observer.log_format().map(|format| {
+        let texts = logged.map(|(format, from)| {
             let mut texts = services.log_fields.take();
             texts.clear();
             push_url(head, scheme, &mut texts);
@@ -110,10 +112,10 @@ impl Transaction {
             self.texts = None;
             return;
         }
-        let values = context.values();
-        texts.set_place(values.site, values.rule_name());
+        let rule = context.rule.as_deref().and_then(Rule::shown_name);
+        texts.set_place(context.site().name(), rule);
         if let Some(Format::Own(template)) = texts.format.clone().as_deref() {
-            texts.set_routed_variables(template, &values);
+            texts.set_routed_variables(template, &context.values());
         }
     }
 

@@ -75,8 +75,8 @@ impl ClientEdits {
         self.hide.iter().for_each(|name| _ = fields.remove(name));
     }
 
-    fn hides(&self, name: &str) -> bool {
-        self.hide.iter().any(|hidden| name.eq_ignore_ascii_case(hidden.as_str()))
+    fn hides(&self, name: &[u8]) -> bool {
+        self.hide.iter().any(|hidden| name.eq_ignore_ascii_case(hidden.as_str().as_bytes()))
     }
 }
 
@@ -100,9 +100,9 @@ impl FilledEdits {
     }
 
     /// Returns whether fields of this name, in any case, are removed or replaced.
-    pub fn leave_out(&self, name: &str) -> bool {
+    pub fn leave_out(&self, name: &[u8]) -> bool {
         self.of.hides(name)
-            || self.set.iter().any(|(set, _)| name.eq_ignore_ascii_case(set.as_str()))
+            || self.set.iter().any(|(set, _)| name.eq_ignore_ascii_case(set.as_str().as_bytes()))
             || self.of.edits.removes(name)
     }
 

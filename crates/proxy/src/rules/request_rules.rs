@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
 use http::header::HeaderName;
-use semantics::{EditFields, Fields, Settings, Url};
+use semantics::{EditFields, Fields, Settings, Url, UsualNames};
 
 use crate::rules::classes::{Classes, KEY_CLASSES};
 use crate::rules::limits::Limit;
@@ -51,9 +51,10 @@ mod timeouts;
 /// Removes the fields that only the proxy may set from a client's request. Applies even without
 /// rules: objects stored under a removed rule may still exist.
 pub(crate) fn distrust(request: &mut impl EditFields) {
-    request.remove_lines(&DECIDED_BY);
-    request.remove_lines(&KEY_COOKIES);
-    request.remove_lines(&KEY_CLASSES);
+    request.remove_in(UsualNames::NONE, |name| {
+        let own = [DECIDED_BY, KEY_COOKIES, KEY_CLASSES];
+        own.iter().any(|own| name.eq_ignore_ascii_case(own.as_str()))
+    });
 }
 
 /// All rules, in order.

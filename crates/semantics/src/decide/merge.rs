@@ -5,8 +5,8 @@
 
 use http::StatusCode;
 use http::header::{
-    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderName, HeaderValue, LAST_MODIFIED,
+    AGE, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
+    EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, VARY,
 };
 
 use crate::fields::cache_control::ResponseDirectives;
@@ -16,7 +16,8 @@ use crate::fields::ignored_fields::IGNORED;
 use crate::fields::vary::Vary;
 use crate::fields::{hop_by_hop, one_exchange, vary};
 use crate::request::disguise;
-use crate::request::facts::TargetFacts;
+use crate::request::facts::{RequestFacts, TargetFacts};
+use crate::response::storability;
 use crate::settings::Settings;
 use crate::stored::packed::{Flag, Packed};
 use crate::stored::stored_head::StoredHead;
@@ -56,6 +57,45 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, times: ExchangeTi
         (Some(old), Some(new)) => old == new,
         _ => true,
     }
+}
+
+/// Fields that say how long and for which requests a stored response is valid, to any client.
+const VALIDITY: [HeaderName; 7] = [AGE, CACHE_CONTROL, DATE, ETAG, EXPIRES, LAST_MODIFIED, VARY];
+
+/// Takes from an update, before [`freshen`], the fields that are for its client alone, and returns
+/// them. These are, if the request identifies its client and the update states no lifetime for all,
+/// those that the stored response has not, or with another value.
+///
+/// An origin repeats in a 304 the `Cache-Control` of the response (RFC 9110, 15.4.5): without it,
+/// the response to this client would not be stored for others.
+pub fn take_personal(
+    request: &RequestFacts,
+    stored: &StoredHead,
+    update: &mut HeaderMap,
+    times: ExchangeTimes,
+    settings: &Settings,
+) -> HeaderMap {
+    let mut personal = HeaderMap::new();
+    let headers = stored.headers();
+    if !storability::is_personal_update(request, headers, update, times, settings) {
+        return personal;
+    }
+    // Other rules apply to fields that concern one exchange or one hop.
+    let is_shared = |name: &HeaderName| {
+        VALIDITY.contains(name)
+            || KEPT.contains(name)
+            || one_exchange::is_for_client(name)
+            || hop_by_hop::is_for_one_hop(name)
+            || settings.targets.contains(name)
+            || name.as_str().starts_with("larder-")
+            || headers.get_all(name) == update.get_all(name)
+    };
+    let names: Vec<_> = update.keys().filter(|name| !is_shared(name)).cloned().collect();
+    for name in names {
+        personal.extend(update.get_all(&name).iter().map(|value| (name.clone(), value.clone())));
+        update.remove(name);
+    }
+    personal
 }
 
 /// Returns the stored response updated by a 304 that [`confirms`] it. Each field of the 304
@@ -153,9 +193,10 @@ pub enum HeadEffect {
 /// body in bytes.
 ///
 /// Judge a refreshed head before keeping it, as after [`freshen`]. Use the facts of a GET: those
-/// of the HEAD do not permit storing.
+/// of the HEAD do not permit storing. What would not be stored for others as a response to this
+/// client refreshes nothing.
 pub fn head_effect(
-    target: TargetFacts,
+    request: &RequestFacts,
     stored: &StoredHead,
     body_length: u64,
     status: StatusCode,
@@ -166,15 +207,19 @@ pub fn head_effect(
     if stored.status() != StatusCode::OK {
         return HeadEffect::Nothing;
     }
+    let is_personal =
+        storability::is_personal_update(request, stored.headers(), headers, times, settings);
+    let refresh = || match is_personal {
+        true => HeadEffect::Nothing,
+        false => HeadEffect::Refresh(freshen(request.target, stored, headers, times, settings)),
+    };
     if status == StatusCode::NOT_MODIFIED {
         // The 304 answers a condition of the client. It applies to this response only if it has the
         // same strong tag.
         let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
         let selected = stored.selected();
         return match (selected.etag(), tag) {
-            (Some(ours), Some(theirs)) if ours.strong_eq(&theirs) => {
-                HeadEffect::Refresh(freshen(target, stored, headers, times, settings))
-            }
+            (Some(ours), Some(theirs)) if ours.strong_eq(&theirs) => refresh(),
             _ => HeadEffect::Nothing,
         };
     }
@@ -195,7 +240,7 @@ pub fn head_effect(
     if !(same_length && same_validators) {
         return HeadEffect::Outdated;
     }
-    HeadEffect::Refresh(freshen(target, stored, headers, times, settings))
+    refresh()
 }
 
 fn has_equal_or_no(stored: &StoredHead, headers: &HeaderMap, name: HeaderName) -> bool {
@@ -204,8 +249,11 @@ fn has_equal_or_no(stored: &StoredHead, headers: &HeaderMap, name: HeaderName) -
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+
     use super::*;
     use crate::fixture::{AT_NOW, EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers, later, stored};
+    use crate::request::facts::Identity;
     use crate::time::Seconds;
 
     fn line(name: &str, value: &str) -> String {
@@ -336,6 +384,44 @@ mod tests {
     }
 
     #[test]
+    fn an_update_without_a_lifetime_gives_its_fields_to_an_identified_client_alone() {
+        let settings = Settings::default();
+        let of = |request: &[&str]| {
+            let request = headers(request);
+            RequestFacts::of(&Method::GET, &request).with("/a", Identity::of(&request, &settings))
+        };
+        let cookie: &[&str] = &["Cookie: session=1"];
+        let cases: [(&[&str], &[&str], &[&str], bool); 6] = [
+            (cookie, &[], &["X-User: a"], true),
+            (cookie, &[], &["X-User: a", "Cache-Control: no-cache"], true),
+            (cookie, &[], &["X-User: a", "Cache-Control: max-age=60"], false),
+            (cookie, &[], &["X-User: stored"], false),
+            (cookie, &["Vary: Cookie"], &["X-User: a"], false),
+            (&[], &[], &["X-User: a"], false),
+        ];
+        for (request, more, update, is_personal) in cases {
+            let lines = [&["Cache-Control: max-age=5", "X-User: stored"], more].concat();
+            let (facts, stored) = (of(request), stored(&lines));
+            let effect = head_effect(
+                &facts,
+                &stored,
+                5,
+                StatusCode::OK,
+                &headers(update),
+                AT_NOW,
+                &settings,
+            );
+            let mut update = headers(update);
+            let own = take_personal(&facts, &stored, &mut update, AT_NOW, &settings);
+            assert_eq!(!own.is_empty(), is_personal, "{request:?} {update:?}");
+            assert_eq!(!update.contains_key("x-user"), is_personal);
+            if is_personal {
+                assert_eq!(effect, HeadEffect::Nothing);
+            }
+        }
+    }
+
+    #[test]
     fn a_head_refreshes_what_it_matches_and_outdates_what_it_contradicts() {
         let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", LATER_DATE));
         let tagged: &[&str] = &["ETag: \"a\"", &old, "Cache-Control: max-age=60"];
@@ -362,7 +448,7 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             let settings = Settings::default();
             let effect = head_effect(
-                TargetFacts::default(),
+                &RequestFacts::of(&Method::GET, &HeaderMap::new()),
                 &stored(ours),
                 5,
                 status,

@@ -1,7 +1,8 @@
 //! `Cache-Control` of requests and responses (RFC 9111, 5.2), read restrictively.
 //!
-//! Unknown directives and malformed members are skipped. A malformed *value* of a known directive
-//! counts as the most restrictive one, since a sender of `max-age=abc` meant to limit something.
+//! Unknown directives are skipped. A malformed *value* of a known directive counts as the most
+//! restrictive one, since a sender of `max-age=abc` meant to limit something. In a malformed member
+//! of a response each word counts that forbids something: `no-store; max-age=60` is `no-store`.
 //! Names are case-insensitive, and values may be quoted (5.2). If a directive has several values,
 //! the first counts (4.2.1). Contradicting directives are all kept, and the caller checks the
 //! restrictive ones first. Values above 2^31 become 2^31 (1.2.2).
@@ -87,9 +88,14 @@ impl Scope {
     /// essential field or an invalid name.
     fn from_list(list: &[u8]) -> Scope {
         let mut fields = Vec::new();
+        let names_a_field = |name: &HeaderName| {
+            // `private=1` means the response.
+            name.as_str().bytes().any(|byte| byte.is_ascii_alphabetic())
+                && !Self::ESSENTIAL.contains(name)
+        };
         for member in list::split(list) {
             match HeaderName::from_bytes(member) {
-                Ok(name) if !Self::ESSENTIAL.contains(&name) => fields.push(name),
+                Ok(name) if names_a_field(&name) => fields.push(name),
                 _ => return Scope::All,
             }
         }
@@ -262,7 +268,8 @@ impl ResponseDirectives {
 
     fn plain(headers: &HeaderMap) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
-        for (name, value) in list::members(headers, &CACHE_CONTROL).map(name_and_value) {
+        for member in list::members(headers, &CACHE_CONTROL) {
+            let (name, value) = name_and_value(member);
             let scope = || match value {
                 None => Scope::All,
                 Some(value) => {
@@ -271,8 +278,22 @@ impl ResponseDirectives {
                 }
             };
             directives.apply(name.as_str(), || delta(value), scope);
+            if !is_well_formed(member) {
+                directives.forbid(member);
+            }
         }
         directives
+    }
+
+    /// Applies the words of a malformed member that forbid something. A lifetime in it counts as
+    /// unusable.
+    fn forbid(&mut self, member: &[u8]) {
+        for word in member.split(|&byte| !list::is_token_byte(byte)) {
+            let name = Name::new(word);
+            if !["public", "must-understand", "immutable"].contains(&name.as_str()) {
+                self.apply(name.as_str(), || Delta::Invalid, || Scope::All);
+            }
+        }
     }
 
     /// Parses nginx's `X-Accel-Expires`: seconds, or 0 for `no-store`. A time (`@…`) and several
@@ -392,6 +413,15 @@ fn name_and_value(member: &[u8]) -> (Name, Option<&[u8]>) {
     (Name::new(list::trim(name)), value)
 }
 
+/// Returns whether a member is a token, or a token and a value that is a token or a quoted string.
+fn is_well_formed(member: &[u8]) -> bool {
+    let (name, value) = match member.iter().position(|&byte| byte == b'=') {
+        Some(at) => (list::trim(&member[..at]), &member[at + 1..]),
+        None => return list::is_token(member),
+    };
+    list::is_token(name) && (list::is_token(value) || list::unquote(value).is_some())
+}
+
 fn delta(value: Option<&[u8]>) -> Delta {
     let Some(value) = value else { return Delta::Invalid };
     match list::unquote(value) {
@@ -464,6 +494,29 @@ mod tests {
         assert!(directives.no_store && directives.public);
         let halves = response(&["Cache-Control: ext=\"a", "Cache-Control: no-store, max-age=\"60"]);
         assert!(halves.no_store);
+    }
+
+    #[test]
+    fn a_malformed_member_still_forbids() {
+        for text in [
+            "private; max-age=600",
+            "max-age=600, private;",
+            "max-age=600; private",
+            "must-revalidate;private",
+            "no-transform private",
+            "max-age=600, \"private\"",
+            "ext=(a) private",
+            "private\u{a0}, max-age=60",
+            "max-age=60, private=1",
+            "max-age=60, private=?1",
+        ] {
+            let read = response(&[&format!("Cache-Control: {text}")]);
+            assert_eq!(read.private, Scope::All, "{text}");
+        }
+        let read = response(&["Cache-Control: no-cache; No-Store; must-revalidate; max-age=600"]);
+        assert!(read.no_store && read.must_revalidate && read.no_cache == Scope::All);
+        assert_eq!(read.max_age, Delta::Invalid);
+        assert_eq!(response(&["Cache-Control: public; immutable"]), ResponseDirectives::default());
     }
 
     #[test]

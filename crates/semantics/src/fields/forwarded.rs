@@ -13,15 +13,20 @@ use std::str::FromStr;
 
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 
+use crate::fields::list::{is_token, is_token_byte};
 use crate::fields::value;
 use crate::fields::vary::Vary;
 use crate::fields::view::{EditFields, Fields};
+use crate::settings::usual_names::UsualNames;
 
 /// `X-Forwarded-For`.
 pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// `X-Forwarded-Proto`.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+const HAS_FORWARDED: UsualNames = UsualNames::of(&["forwarded"]);
+const HAS_PROTO: UsualNames = UsualNames::of(&["forwarded", "x-forwarded-proto"]);
 
 /// A field that the proxy can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +112,9 @@ pub fn add(request: &mut impl EditFields, hop: &Hop<'_>, fields: &[Field]) {
 /// the first element of `Forwarded`, otherwise the first `X-Forwarded-Proto`. Call it only for
 /// requests from a trusted proxy.
 pub fn claimed_proto(request: &impl Fields) -> Option<Cow<'_, str>> {
+    if !request.has_any(HAS_PROTO) {
+        return None;
+    }
     let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
     let proto = elements.and_then(|elements| {
         let pairs = elements.into_iter().next()?;
@@ -127,10 +135,11 @@ fn first_member(text: &str) -> &str {
 /// another element would see a value that is not in the key. Further elements keep their addresses
 /// (`for`, `by`). Removes the field if it violates RFC 7239. Returns the host in lower case.
 pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
-    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
-    if !request.remove_lines(&FORWARDED) {
+    if !request.has_any(HAS_FORWARDED) {
         return None;
     }
+    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
+    request.remove_lines(&FORWARDED);
     let (mut host, mut text) = (None, String::new());
     for (number, pairs) in elements?.into_iter().enumerate() {
         let mut separator = if text.is_empty() { "" } else { ", " };
@@ -138,7 +147,7 @@ pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
             value = match (name.as_str(), number) {
                 ("for" | "by", _) => value,
                 ("host", 0) if is_host(&value) => value.to_ascii_lowercase(),
-                ("proto", 0) if is_token(&value) => value,
+                ("proto", 0) if is_token(value.as_bytes()) => value,
                 _ => continue,
             };
             text.push_str(separator);
@@ -163,7 +172,7 @@ fn elements(text: &str) -> Option<Vec<Vec<(String, String)>>> {
     let mut elements = vec![Vec::new()];
     let mut rest = text;
     while !rest.is_empty() {
-        let (name, behind) = rest.split_once('=').filter(|(name, _)| is_token(name))?;
+        let (name, behind) = rest.split_once('=').filter(|(name, _)| is_token(name.as_bytes()))?;
         let name = name.to_ascii_lowercase();
         let (value, behind) = split_value(behind)?;
         let element: &mut Vec<(String, String)> = elements.last_mut()?;
@@ -225,7 +234,7 @@ fn element(hop: &Hop<'_>) -> String {
 fn push_pair(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push('=');
-    if is_token(value) {
+    if is_token(value.as_bytes()) {
         text.push_str(value);
         return;
     }
@@ -237,14 +246,6 @@ fn push_pair(text: &mut String, name: &str, value: &str) {
         text.push(character);
     }
     text.push('"');
-}
-
-fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(is_token_byte)
-}
-
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Returns whether `text` contains only characters of `host[:port]`.

@@ -7,7 +7,7 @@ use http::header::{self, CONNECTION, HeaderName, TE};
 
 use crate::fields::list;
 use crate::fields::view::{EditFields, Fields};
-use crate::settings::usual_names::{UsualName, UsualNames, is_name};
+use crate::settings::usual_names::{UsualName, UsualNames};
 
 const HAS_CONNECTION: UsualNames = UsualNames::of(&["connection"]);
 
@@ -71,7 +71,7 @@ pub fn is_for_one_hop(name: impl AsRef<[u8]>) -> bool {
         25 => &["proxy-authentication-info"],
         _ => &[],
     };
-    known.iter().any(|known| is_name(name, known.as_bytes()))
+    known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Removes the hop-by-hop fields from a request or response.

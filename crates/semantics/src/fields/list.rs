@@ -61,6 +61,16 @@ fn end_of_quoted(line: &[u8], open: usize) -> Option<usize> {
     None
 }
 
+/// Returns whether `text` is a token (RFC 9110, 5.6.2).
+pub(crate) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
+}
+
+/// Returns whether a token may contain this byte.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
 /// Removes spaces and tabs around `value`.
 pub(crate) fn trim(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');

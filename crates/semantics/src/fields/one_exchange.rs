@@ -33,6 +33,11 @@ pub(crate) fn for_client(stored: &HeaderMap) -> impl Iterator<Item = HeaderName>
     FOR_CLIENT.into_iter().filter(|name| !stored.contains_key(name))
 }
 
+/// Returns whether a field of this name is for the client of one exchange.
+pub(crate) fn is_for_client(name: &HeaderName) -> bool {
+    FOR_CLIENT.contains(name)
+}
+
 /// Removes fields for the client of one exchange from trailers that other clients may get.
 pub fn remove_personal(trailers: &mut HeaderMap) {
     for name in FOR_CLIENT {

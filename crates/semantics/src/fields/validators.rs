@@ -228,8 +228,8 @@ pub fn remove_conditions(request: &mut impl EditFields) {
 /// Returns whether a request has a condition, a `Range`, or another field whose name begins like
 /// one. Most requests have none.
 fn may_have_conditions(request: &impl Fields) -> bool {
-    let is_one = |name: &str| {
-        begins_with(name.as_bytes(), "if-") || name.eq_ignore_ascii_case(RANGE.as_str())
+    let is_one = |name: &[u8]| {
+        begins_with(name, "if-") || name.eq_ignore_ascii_case(RANGE.as_str().as_bytes())
     };
     request.all().any(|(name, _)| is_one(name))
 }

@@ -9,13 +9,14 @@ use crate::settings::usual_names::{UsualName, UsualNames};
 
 /// Header fields that can be read. A field has as many lines as were received.
 pub trait Fields {
-    /// Returns the name and value of every line. Names have their original case.
-    fn all(&self) -> impl Iterator<Item = (&str, &[u8])>;
+    /// Returns the name and value of every line. Names are ASCII, in their original case.
+    fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])>;
 
     /// Returns the lines of a field in order. `name` is in lower case.
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let all = self.all();
-        all.filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        all.filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, value)| value)
     }
 
     /// Returns the lines of a field in order.
@@ -50,7 +51,8 @@ pub trait Fields {
         usual: UsualNames,
         unusual: impl Fn(&str) -> bool,
     ) -> impl Iterator<Item = (&str, &[u8])> {
-        self.all().filter(move |(name, _)| usual.has_or(name, &unusual))
+        let all = self.all().filter_map(|(name, value)| Some((str::from_utf8(name).ok()?, value)));
+        all.filter(move |(name, _)| usual.has_or(name, &unusual))
     }
 }
 
@@ -71,8 +73,8 @@ pub trait EditFields: Fields {
 }
 
 impl Fields for HeaderMap {
-    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
+    fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
     }
 
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {

@@ -25,8 +25,8 @@ pub fn is_disguised(path: &str, content_type: Option<&[u8]>) -> bool {
 
 /// Returns whether a path without a query ends like the name of a file that is not a document.
 pub fn names_file(path: &str) -> bool {
-    let name = path.rsplit(['/', ';']).next().unwrap_or(path);
-    let end = name.rsplit_once('.').map(|(_, end)| end);
+    let last = path.bytes().rposition(|byte| matches!(byte, b'/' | b';' | b'.'));
+    let end = last.and_then(|at| path[at..].strip_prefix('.'));
     end.is_some_and(|end| FILES.iter().any(|file| end.eq_ignore_ascii_case(file)))
 }
 

@@ -76,8 +76,9 @@ pub struct TargetFacts {
 impl TargetFacts {
     /// Returns the facts of a path with or without a query.
     pub fn of(path_and_query: &str) -> TargetFacts {
-        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
-        TargetFacts { has_query: !query.is_empty(), names_file: disguise::names_file(path) }
+        let path_end = path_and_query.bytes().position(|byte| byte == b'?');
+        let (path, query) = path_and_query.split_at(path_end.unwrap_or(path_and_query.len()));
+        TargetFacts { has_query: query.len() > 1, names_file: disguise::names_file(path) }
     }
 }
 

@@ -177,6 +177,23 @@ fn judge_identity(
     }
 }
 
+/// Returns whether an update of a response that is stored for others, by a 304 or the response to a
+/// HEAD, tells only the client of `request` what it says: had its fields come with a response of
+/// their own, that would not be stored for others.
+pub(crate) fn is_personal_update(
+    request: &RequestFacts,
+    stored: &HeaderMap,
+    update: &HeaderMap,
+    times: ExchangeTimes,
+    settings: &Settings,
+) -> bool {
+    let directives = ResponseDirectives::parse(update, settings);
+    let (status, received) = (StatusCode::OK, times.received);
+    let freshness =
+        freshness::lifetime(request.target, status, update, &directives, received, settings);
+    !is_told_apart(request, stored) && judge_identity(request, update, freshness).is_err()
+}
+
 /// Returns whether all fields that identify the client select the response.
 fn is_told_apart(request: &RequestFacts, headers: &HeaderMap) -> bool {
     let vary = Vary::of(headers);

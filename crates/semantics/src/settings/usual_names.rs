@@ -94,12 +94,26 @@ pub struct UsualName(NonZeroU8);
 impl UsualName {
     /// Returns the usual name equal to `name`, if there is one. Case does not matter.
     #[inline]
-    pub fn of(name: &str) -> Option<UsualName> {
+    pub fn of(name: impl AsRef<[u8]>) -> Option<UsualName> {
+        let name = name.as_ref();
         if name.len() < 2 {
             return None;
         }
-        let known = TABLE.slots[slot_of(name.as_bytes(), TABLE.factor)]?;
-        is_name(name.as_bytes(), known.as_str().as_bytes()).then_some(known)
+        let known = TABLE.slots[slot_of(name, TABLE.factor)]?;
+        WORDS[usize::from(known.0.get())].are_of(name).then_some(known)
+    }
+
+    /// Returns the usual name equal to `name`, which must be in lower case.
+    ///
+    /// # Panics
+    ///
+    /// If it is not a usual name.
+    pub const fn known(name: &str) -> UsualName {
+        let mut place = 0;
+        while !is_same_text(name.as_bytes(), NAMES[place].as_bytes()) {
+            place += 1;
+        }
+        UsualName(NonZeroU8::MIN.saturating_add(place as u8))
     }
 
     /// Returns the name in lower case.
@@ -115,18 +129,21 @@ impl UsualName {
         }
     }
 
-    const fn bit(self) -> u128 {
-        1 << self.0.get()
+    /// Returns the index of the word of a set that has the bit of this name, and the bit.
+    #[inline]
+    const fn bit(self) -> (usize, u64) {
+        let number = self.0.get();
+        ((number >> 6 & 1) as usize, 1 << (number & 63))
     }
 }
 
 /// A set of usual names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UsualNames(u128);
+pub struct UsualNames([u64; 2]);
 
 impl UsualNames {
     /// The empty set.
-    pub const NONE: UsualNames = UsualNames(0);
+    pub const NONE: UsualNames = UsualNames([0; 2]);
 
     /// Returns the set of these names, which must be in lower case.
     ///
@@ -134,16 +151,12 @@ impl UsualNames {
     ///
     /// If one of them is not a usual name.
     pub const fn of(names: &[&str]) -> UsualNames {
-        let (mut set, mut number) = (0, 0);
+        let (mut set, mut number) = (UsualNames::NONE, 0);
         while number < names.len() {
-            let mut place = 0;
-            while !is_same_text(names[number].as_bytes(), NAMES[place].as_bytes()) {
-                place += 1;
-            }
-            set |= 1 << (place + 1);
+            set.insert(UsualName::known(names[number]));
             number += 1;
         }
-        UsualNames(set)
+        set
     }
 
     /// Returns the set of all usual names for which `list` returns true.
@@ -155,7 +168,8 @@ impl UsualNames {
     /// Returns whether the set contains a name.
     #[inline]
     pub fn has(self, name: UsualName) -> bool {
-        self.0 & name.bit() != 0
+        let (word, bit) = name.bit();
+        self.0[word] & bit != 0
     }
 
     /// Returns whether a list contains a name. `self` holds the usual names in the list; `unusual`
@@ -169,33 +183,36 @@ impl UsualNames {
     pub fn iter(self) -> impl Iterator<Item = UsualName> {
         let mut left = self.0;
         std::iter::from_fn(move || {
-            let number = NonZeroU8::new(left.trailing_zeros() as u8).filter(|_| left != 0)?;
-            left &= left - 1;
-            Some(UsualName(number))
+            let word = usize::from(left[0] == 0);
+            let number = NonZeroU8::new((word * 64) as u8 + left[word].trailing_zeros() as u8);
+            left[word] = left[word].checked_sub(1)? & left[word];
+            number.map(UsualName)
         })
     }
 
     /// Returns whether the sets have a common name.
     #[inline]
     pub fn meets(self, other: UsualNames) -> bool {
-        self.0 & other.0 != 0
+        (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) != 0
     }
 
     /// Returns the set without the names in `other`.
     #[must_use]
     pub fn without(self, other: UsualNames) -> UsualNames {
-        UsualNames(self.0 & !other.0)
+        UsualNames([self.0[0] & !other.0[0], self.0[1] & !other.0[1]])
     }
 
     /// Adds a name.
     #[inline]
-    pub fn insert(&mut self, name: UsualName) {
-        self.0 |= name.bit();
+    pub const fn insert(&mut self, name: UsualName) {
+        let (word, bit) = name.bit();
+        self.0[word] |= bit;
     }
 
     /// Removes a name.
     pub fn remove(&mut self, name: UsualName) {
-        self.0 &= !name.bit();
+        let (word, bit) = name.bit();
+        self.0[word] &= !bit;
     }
 }
 
@@ -257,35 +274,69 @@ const fn slots_by(factor: u32) -> Option<[Option<UsualName>; SLOTS]> {
 /// does not matter.
 const fn slot_of(name: &[u8], factor: u32) -> usize {
     let length = name.len();
-    let (first, last) = (name[0], name[length - 1]);
-    let letters =
-        u32::from_le_bytes([length as u8, first | 0x20, name[length - 2] | 0x20, last | 0x20]);
+    let ends = [name[length - 2], name[length - 1], name[0], 0];
+    let letters = (u32::from_le_bytes(ends) | 0x20_2020) ^ (length as u32) << 24;
     (letters.wrapping_mul(factor) >> (32 - SLOTS.trailing_zeros())) as usize
 }
 
-/// Returns whether a name equals `known` in any case. `known` consists of lower-case letters,
-/// digits and hyphens. Compares up to eight bytes at a time; the last bytes may be compared twice.
+/// A usual name as words of eight letters, which are compared at once.
+#[derive(Clone, Copy)]
+struct Words {
+    length: usize,
+    /// The last eight letters. Of a shorter name, the first four and the last four.
+    last: u64,
+    /// All letters but the last ones.
+    words: [u64; 3],
+}
+
+/// The words of the names, by their numbers.
+static WORDS: [Words; NAMES.len() + 1] = {
+    let mut all = [Words { length: 0, last: 0, words: [0; 3] }; NAMES.len() + 1];
+    let mut number = 0;
+    while number < NAMES.len() {
+        all[number + 1] = Words::new(NAMES[number].as_bytes());
+        number += 1;
+    }
+    all
+};
+
+impl Words {
+    const fn new(name: &[u8]) -> Words {
+        let (eights, _) = name.as_chunks();
+        let (mut words, mut at) = ([0; 3], 0);
+        while at < eights.len() {
+            words[at] = u64::from_le_bytes(eights[at]);
+            at += 1;
+        }
+        Words { length: name.len(), last: last_of(name), words }
+    }
+
+    /// Returns whether a name has these letters, in any case.
+    #[inline]
+    fn are_of(&self, name: &[u8]) -> bool {
+        if name.len() != self.length || !is_same(last_of(name), self.last) {
+            return false;
+        }
+        let mut eights = name.as_chunks().0.iter().zip(&self.words);
+        eights.all(|(eight, word)| is_same(u64::from_le_bytes(*eight), *word))
+    }
+}
+
+/// Returns the last eight bytes of a name. Of a shorter one, the first four and the last four.
 #[inline]
-pub(crate) fn is_name(name: &[u8], known: &[u8]) -> bool {
-    if name.len() != known.len() {
-        return false;
+const fn last_of(name: &[u8]) -> u64 {
+    if let Some(last) = name.last_chunk() {
+        return u64::from_le_bytes(*last);
     }
-    if let (Some(last), Some(known_last)) = (name.last_chunk::<8>(), known.last_chunk::<8>()) {
-        let is_same = |(name, known): (&[u8; 8], &[u8; 8])| {
-            is_same(u64::from_le_bytes(*name), u64::from_le_bytes(*known))
-        };
-        let mut eights = name.as_chunks::<8>().0.iter().zip(known.as_chunks::<8>().0);
-        return is_same((last, known_last)) && eights.all(is_same);
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return (u32::from_le_bytes(*first) as u64) << 32 | u32::from_le_bytes(*last) as u64;
     }
-    if let (Some(last), Some(known_last)) = (name.last_chunk::<4>(), known.last_chunk::<4>())
-        && let (Some(first), Some(known_first)) = (name.first_chunk::<4>(), known.first_chunk())
-    {
-        let pair = |one: &[u8; 4], other: &[u8; 4]| {
-            u64::from(u32::from_le_bytes(*one)) << 32 | u64::from(u32::from_le_bytes(*other))
-        };
-        return is_same(pair(first, last), pair(known_first, known_last));
+    let (mut bytes, mut at) = (0, 0);
+    while at < name.len() {
+        bytes = bytes << 8 | name[at] as u64;
+        at += 1;
     }
-    name.iter().zip(known).all(|(byte, known)| is_same((*byte).into(), (*known).into()))
+    bytes
 }
 
 /// Returns whether eight bytes equal `known` in any case.

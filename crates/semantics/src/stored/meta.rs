@@ -83,9 +83,8 @@ impl<'a> EncodedHead<'a> {
 }
 
 impl Fields for EncodedHead<'_> {
-    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        // Names are always ASCII.
-        self.fields().filter_map(|(name, value)| Some((std::str::from_utf8(name).ok()?, value)))
+    fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields()
     }
 
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {

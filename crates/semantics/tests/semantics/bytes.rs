@@ -224,15 +224,7 @@ fn whole_heads_take_anything() {
         let fresh = merge::freshen(TargetFacts::default(), &head, &update, TIMES, &settings);
         assert!(!fresh.headers().contains_key(header::CONNECTION));
         let _ = merge::confirms(&head, &update, TIMES);
-        let _ = merge::head_effect(
-            TargetFacts::default(),
-            &head,
-            5,
-            StatusCode::OK,
-            &update,
-            TIMES,
-            &settings,
-        );
+        let _ = merge::head_effect(&facts, &head, 5, StatusCode::OK, &update, TIMES, &settings);
         hop_by_hop::strip(&mut validation);
         assert!(!validation.contains_key(header::TE));
     }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use device::{Clock, Device, Extent, MemoryDevice, Nanos};
+use device::{AnyDevice, Clock, Device, Extent, MemoryDevice, Nanos, OtherDevice};
 use larder_store::computed::{ComputedClusters, ComputedDevice, META, RECORD_LEN, STORED_AT};
 use larder_store::{FormatOptions, Hint, Lookup, Options, Store};
 use tokio::task::LocalSet;
@@ -26,10 +26,10 @@ impl Clock for FixedDate {
     }
 }
 
-type Cache<D> = Store<D, FixedDate>;
+type Cache = Store<AnyDevice, FixedDate>;
 
 /// Opens the cache, runs `body` and stops it in order.
-fn life<D: Device>(device: &Rc<D>, body: impl AsyncFnOnce(&Cache<D>)) {
+fn life(device: &Rc<AnyDevice>, body: impl AsyncFnOnce(&Cache)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let options = Options { memory: 32 << 20, batch: 0, ..Options::default() };
@@ -55,11 +55,7 @@ fn computed(objects: u64) -> ComputedDevice<MemoryDevice> {
 }
 
 /// Stores the objects with these numbers.
-async fn insert<D: Device>(
-    cache: &Cache<D>,
-    from: &ComputedClusters,
-    numbers: std::ops::Range<u64>,
-) {
+async fn insert(cache: &Cache, from: &ComputedClusters, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let (key, body) = (from.key(number), from.body(number));
         let token = cache.begin_fetch(&key);
@@ -71,8 +67,8 @@ async fn insert<D: Device>(
 }
 
 /// Verifies the objects with these numbers byte by byte; returns how many are missing.
-async fn missing<D: Device>(
-    cache: &Cache<D>,
+async fn missing(
+    cache: &Cache,
     from: &ComputedClusters,
     numbers: impl Iterator<Item = u64>,
 ) -> u64 {
@@ -93,11 +89,12 @@ async fn missing<D: Device>(
 fn the_bytes_are_those_that_the_engine_would_have_written() {
     let objects = 400;
     let computed = computed(objects);
-    let written = Rc::new(MemoryDevice::new(computed.geometry().len, 4096));
+    let written = MemoryDevice::new(computed.geometry().len, 4096);
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(larder_store::format_with_seed(&*written, &format, [7; 48], 0)).unwrap();
-    life(&written, async |cache| insert(cache, computed.filled(), 0..objects).await);
+    runtime.block_on(larder_store::format_with_seed(&written, &format, [7; 48], 0)).unwrap();
+    let device = Rc::new(AnyDevice::Memory(written.clone()));
+    life(&device, async |cache| insert(cache, computed.filled(), 0..objects).await);
     let mut compared = 0;
     let len = computed.geometry().len;
     for offset in (0..len).step_by(4096) {
@@ -118,8 +115,9 @@ fn the_bytes_are_those_that_the_engine_would_have_written() {
 #[test]
 fn a_computed_cache_of_20_000_objects_starts_and_serves() {
     let (objects, new) = (20_000, 2_000);
-    let device = Rc::new(computed(objects));
-    let of = device.filled();
+    let computed = computed(objects);
+    let of = &Rc::clone(computed.filled());
+    let device = Rc::new(AnyDevice::Other(OtherDevice::new(computed)));
     life(&device, async |cache| {
         assert_eq!(cache.stats()[0].index_entries as u64, objects);
         assert_eq!(missing(cache, of, (0..objects).step_by(10)).await, 0, "after a kill");

@@ -7,13 +7,11 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use device::{Clock, Fault, ManualClock, MemoryDevice, Operation};
-use larder_store::{
-    FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target,
-};
+use larder_store::{FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Target};
 
+use crate::probe::Probe;
+use crate::rig::TestStore;
 use crate::seeds::seeds;
-
-type Several = Store<MemoryDevice, ManualClock>;
 
 const OBJECTS: u64 = 60;
 
@@ -34,13 +32,13 @@ fn formatted() -> MemoryDevice {
 /// Runs `body` on a store over `devices` with its background. Advances the clock when all wait.
 fn with_store<T>(
     devices: &[MemoryDevice],
-    body: impl AsyncFnOnce(&Several, &ManualClock) -> T,
+    body: impl AsyncFnOnce(&TestStore, &ManualClock) -> T,
 ) -> T {
     let clock = ManualClock::new(1_700_000_000);
     let run = async {
-        let devices = devices.iter().cloned().map(Rc::new).collect();
+        let devices = devices.iter().cloned().map(|memory| Rc::new(Probe::new(memory))).collect();
         let options = Options { memory: 8 << 20, ..Options::default() };
-        let store = Several::open(devices, clock.clone(), options).await.unwrap();
+        let store = TestStore::open(devices, clock.clone(), options).await.unwrap();
         let mut background = pin!(store.run_background());
         let mut body = pin!(async {
             let value = body(&store, &clock).await;
@@ -73,12 +71,12 @@ pub fn drive<T>(clock: &ManualClock, run: impl Future<Output = T>) -> T {
     panic!("nothing came of it");
 }
 
-async fn insert(store: &Several, number: u64) {
+async fn insert(store: &TestStore, number: u64) {
     insert_in(store, number, None).await;
 }
 
 /// Inserts an object with the hint that it belongs to a group.
-async fn insert_in(store: &Several, number: u64, group: Option<u64>) {
+async fn insert_in(store: &TestStore, number: u64, group: Option<u64>) {
     let token = store.begin_fetch(&key(number));
     let hint = Hint { group, ..Hint::default() };
     let meta = Bytes::from_static(b"meta");
@@ -87,7 +85,7 @@ async fn insert_in(store: &Several, number: u64, group: Option<u64>) {
     writer.commit().await.unwrap();
 }
 
-async fn is_there(store: &Several, number: u64) -> bool {
+async fn is_there(store: &TestStore, number: u64) -> bool {
     match store.lookup(&key(number)).await {
         Lookup::Hit(entry) => {
             assert_eq!(entry.whole().unwrap(), vec![number as u8; 2000]);
@@ -97,7 +95,7 @@ async fn is_there(store: &Several, number: u64) -> bool {
     }
 }
 
-async fn count(store: &Several) -> u64 {
+async fn count(store: &TestStore) -> u64 {
     let mut found = 0;
     for number in 0..OBJECTS {
         found += u64::from(is_there(store, number).await);
@@ -105,7 +103,7 @@ async fn count(store: &Several) -> u64 {
     found
 }
 
-async fn fill(store: &Several) {
+async fn fill(store: &TestStore) {
     for number in 0..OBJECTS {
         insert(store, number).await;
     }
@@ -255,7 +253,7 @@ fn a_purge_while_one_of_two_devices_hangs_is_refused_and_kept_on_both() {
 #[test]
 fn devices_keep_their_shares_in_any_order() {
     let [a, b, c] = [formatted(), formatted(), formatted()];
-    let there = async |store: &Several, _: &ManualClock| {
+    let there = async |store: &TestStore, _: &ManualClock| {
         let mut there = 0;
         for number in 0..OBJECTS {
             there += u32::from(is_there(store, number).await);

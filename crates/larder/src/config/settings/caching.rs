@@ -35,21 +35,20 @@ const TRUSTED: Kind = Kind::List(&Kind::Checked(&Checked {
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Which responses are shared. "careful" stores a response to a request that identifies its
-    /// client only with a stated positive lifetime or a Vary that names the field, and withholds
-    /// some other reuse (docs/guide/applications.md). "rfc": all that RFC 9111 permits.
+    /// Which responses are shared: "careful" (docs/guide/applications.md), or all that RFC 9111
+    /// permits ("rfc").
     "caching.sharing", SHARING, ["careful"], live -> semantics.sharing;
 
     /// Request fields that identify a client where sharing is careful; * stands for anything.
     /// "auto": Cookie, Authorization and names that speak of a key, token, session, user, account
-    /// or certificate; further names may stand beside it.
+    /// or certificate.
     "caching.identifying-fields", Kind::List(&Kind::Text("a field's name, * for anything")),
         ["auto"], live -> sharing.identifying;
 
     /// Effect of a request with no-cache, or with a max-age or min-fresh that the stored response
-    /// does not meet. "obey": each asks the origin server; "share": those that arrive meanwhile
-    /// share the next request to it; "ignore": none. "auto": "share" on a reverse, "obey" on a
-    /// forward proxy.
+    /// does not meet: each asks the origin server ("obey"), those that arrive meanwhile share the
+    /// next request to it ("share"), or none. "auto": "share" on a reverse, "obey" on a forward
+    /// proxy.
     "caching.client-reload", CLIENT_RELOAD, ["auto"], word("auto"), live -> client_reload;
 
     /// Freshness lifetime of a response without a stated one, in percent of the time since its last
@@ -79,8 +78,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "caching.stale-if-error", Kind::Time(ms(0), YEARS), ["0"], live -> semantics.stale_if_error;
 
     /// Time after a failure during which permitted stale responses are served at once, while one
-    /// request at a time tries the server. A failed connection, or a timeout while the server is
-    /// silent, counts for the host; other failures for one URL. 0: every request waits.
+    /// request at a time tries the server (docs/guide/upstreams.md). 0: every request waits.
     "caching.stale-refresh-time", Kind::Time(ms(0), hours(24)), ["10s"], live
         -> fill.stale_refresh_time;
 
@@ -90,8 +88,8 @@ pub const SETTINGS: &[Setting] = fields! {
         -> semantics.stale_despite_s_maxage;
 
     /// Response fields that replace Cache-Control, most specific first (RFC 9213). "auto" is
-    /// CDN-Cache-Control on a reverse proxy and none on a forward proxy; an empty list is none.
-    /// X-Accel-Expires is read as nginx reads it.
+    /// CDN-Cache-Control on a reverse proxy and none on a forward proxy. X-Accel-Expires is read as
+    /// nginx reads it.
     "caching.targets", Kind::List(&Kind::Header), ["auto"], live -> semantics.targets;
 
     /// Stores a response with Set-Cookie, cookie included, if the origin server states a positive
@@ -105,8 +103,7 @@ pub const SETTINGS: &[Setting] = fields! {
         -> sharing.reuse_for_authorized;
 
     /// Offers the ETags of the other variants to the origin server if a request matches no stored
-    /// one (RFC 9111, 4.3.1). Saves bodies if each variant has its own ETag; if several share one,
-    /// clients get the wrong variant.
+    /// one (RFC 9111, 4.3.1). If several variants share an ETag, clients get the wrong one.
     "caching.validate-variants", Kind::Bool, ["false"], live -> semantics.validate_variants;
 
     /// Freshness lifetime of responses from 400 on that state none (negative caching). "auto" uses
@@ -120,20 +117,18 @@ pub const SETTINGS: &[Setting] = fields! {
         -> semantics.keep;
 
     /// Last part of a lifetime, in percent, in which one of eight hits revalidates the response in
-    /// the background, so that popular responses do not expire; 0: none.
+    /// the background; 0: none.
     "caching.refresh-ahead", Kind::Int(0, 90), ["0"], live -> semantics.refresh_ahead_percent;
 
-    /// Stale neighbours in the cache (same site and directory, or written together) that are
-    /// revalidated after a stale response, on open connections. Each is an additional request to
-    /// the origin server. 0: none.
+    /// Stale neighbours in the cache that are revalidated after a stale response
+    /// (docs/guide/rules.md). Each is an additional request to the origin server. 0: none.
     "caching.validate-neighbours", Kind::Int(0, 64), ["0"], live -> semantics.validate_neighbours;
 
     /// Most such revalidations a second for one site; after a pause as many at once.
     "caching.neighbour-rate", Kind::Int(1, MANY), ["20"], live -> fill.neighbour_rate;
 
-    /// Request fields that describe the client to the origin server (RFC 7239). "auto" is
-    /// x-forwarded-for, x-forwarded-proto and x-forwarded-host on a reverse proxy and none on a
-    /// forward proxy; an empty list is none.
+    /// Request fields that describe the client to the origin server (RFC 7239). "auto" is all three
+    /// x-forwarded-* on a reverse proxy and none on a forward proxy.
     "forwarded.add", FORWARDED, ["auto"], live -> forwarded_add;
 
     /// Networks of trusted proxies in front of a reverse proxy: their `forwarded.trust-fields` are
@@ -141,14 +136,12 @@ pub const SETTINGS: &[Setting] = fields! {
     /// address.
     "forwarded.trust", Kind::List(&Kind::Network), [], live -> forwarded.trust;
 
-    /// Fields believed of the proxies in `forwarded.trust`; their other fields that claim an
-    /// address, user, host or path are removed. Values that state host, port or path are part of
-    /// the key; X-Forwarded-Proto sets its scheme. A prefix may end in *, such as X-Auth-Request-*.
+    /// Fields believed of the proxies in `forwarded.trust` (docs/guide/security.md). A prefix may
+    /// end in *, such as X-Auth-Request-*.
     "forwarded.trust-fields", TRUSTED, ["X-Forwarded-For", "X-Forwarded-Proto"], live
         -> forwarded.trust_fields;
 
-    /// Sends Via to origin servers (RFC 9110, 7.6.3). Some do not compress for requests with it:
-    /// nginx unless `gzip_proxied` allows it. false sends CDN-Loop (RFC 8586), which still detects
-    /// loops, and drops the Via of other proxies.
+    /// Sends Via to origin servers (RFC 9110, 7.6.3), some of which do not compress then. false
+    /// sends CDN-Loop (RFC 8586), which still detects loops, and drops the Via of other proxies.
     "forwarded.via", Kind::Bool, ["true"], live -> forwarded.via;
 };

@@ -38,9 +38,8 @@ pub const CLASS: &[Field<Class>] = fields! {
         example(r#""{header.x-plan}""#) -> of;
 
     /// Entries of the table. The pattern is a text (in either case), a text with *, or a regular
-    /// expression after ~ (~* in either case); nothing before => is the empty text. Equal texts
-    /// come first, then the first pattern that matches. If `of` is "{client_ip}", networks, of
-    /// which the longest counts.
+    /// expression after ~ (~* in either case). If `of` is "{client_ip}", networks
+    /// (docs/guide/rules.md, "Classes").
     "values", Kind::List(&ENTRY), [], live, example(r#"["gold => paid", "pro* => paid"]"#)
         -> values;
 

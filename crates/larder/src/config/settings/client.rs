@@ -20,17 +20,16 @@ pub const HIDEABLE: Kind = Kind::OneOf(&["via", "age", "cache-status"]);
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Most client connections. A further one closes an idle one: first those without a request for
-    /// 5 s, then those idle longest; if all are busy it waits. "auto" is 16384, less where the
-    /// limit of open files leaves fewer than two for each.
+    /// Most client connections. A further one closes an idle one; if all are busy it waits. "auto"
+    /// is 16384, less where the limit of open files leaves fewer than two for each.
     "client.connections", Kind::Int(1, MANY), ["auto"], word("auto") -> connections;
 
     /// Largest request head; a longer one gets 431.
     "client.head-size", Kind::Size(8 * K, M), ["32K"], live -> client.head_bytes;
 
     /// Request field names that are accepted; others are dropped: letters, digits and hyphens
-    /// ("plain"), also underscores, or "any" that HTTP permits. CGI programs cannot tell X_Real_IP
-    /// from X-Real-IP, so other values than "plain" let a client change what others get.
+    /// ("plain"), also underscores, or "any" that HTTP permits. Other values than "plain" let a
+    /// client change what others get: CGI programs take X_Real_IP for X-Real-IP.
     "client.field-names", FIELD_NAMES, ["plain"], live -> client.field_names;
 
     /// Fields left out of all responses to clients. Caches in front count the time that a response
@@ -44,8 +43,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "client.idle-timeout", TIMEOUT, ["75s"], live -> client.idle_timeout;
 
     /// Most connections of one client address (an IPv6 /64 counts as one); further ones are closed.
-    /// No limit for Unix sockets and proxies in `forwarded.trust`; with the PROXY protocol its
-    /// address counts.
+    /// No limit for Unix sockets and proxies in `forwarded.trust`.
     "client.connections-per-address", Kind::Int(1, MANY), ["unlimited"], word("unlimited"), live
         -> client.per_address;
 
@@ -58,18 +56,15 @@ pub const SETTINGS: &[Setting] = fields! {
     "client.rate-min", Kind::Size(0, 1 << 40), ["16"], live -> client.rate_min;
 
     /// Bytes of a request body read before an origin server is asked, so that slow uploads hold no
-    /// connection and no place of `max-conns`. A longer body is then streamed; one that waits for
-    /// `100 Continue` is left to the server. 0, and always for gRPC: streamed.
+    /// connection. A longer body, and always gRPC, is streamed.
     "client.request-buffer", Kind::Size(0, 1 << 30), ["1M"], live -> client.request_buffer;
 
-    /// Memory for all bodies that wait for slow clients, beside `memory`. One host gets at most
-    /// half of what is free, one client half of that. Bodies without memory pass at their client's
-    /// speed. "auto" is a quarter of `memory`, at most 64M.
+    /// Memory for all bodies that wait for slow clients, beside `memory`. Bodies without memory
+    /// pass at their client's speed. "auto" is a quarter of `memory`, at most 64M.
     "client.buffers", Kind::Size(0, 1 << 40), ["auto"], word("auto"), live -> client_buffers;
 
     /// Most tunnels (CONNECT, WebSocket). A further one replaces an idle tunnel of its own address
-    /// or of one that has more; the first of an address may replace an active tunnel of an address
-    /// with more than half of all. Otherwise 503.
+    /// or of one that has more, or gets 503.
     "client.tunnels", Kind::Int(0, MANY), ["4096"], live -> tunnels.max;
 
     /// Longest time without a byte either way; then a tunnel ends.

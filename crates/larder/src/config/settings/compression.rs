@@ -18,9 +18,8 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Codings in which responses of origin servers are compressed for clients that accept them, by
-    /// their preference, then in this order, such as ["br", "zstd", "gzip"]. Servers are then asked
-    /// for bodies without a coding. None: they are passed on as they come
-    /// (docs/guide/upstreams.md).
+    /// their preference, then in this order (docs/guide/upstreams.md). Servers are then asked for
+    /// bodies without a coding.
     "compression.codings", Kind::List(&CODING), [], live -> compress.codings;
 
     /// Media types that are compressed.

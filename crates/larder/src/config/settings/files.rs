@@ -103,13 +103,11 @@ for_all_and_site! {
     "default-type", Kind::Text("a media type such as text/plain"), ["application/octet-stream"]
         -> options.files.default_type;
 
-    /// How long a check of a file holds where the kernel reports no changes: on network file
-    /// systems and beyond `watches`. Also the time between two checks of the root's path, which may
-    /// be a link.
+    /// How long a check of a file holds where the kernel reports no changes (docs/guide/static.md).
+    /// Also the time between two checks of the root's path.
     "look-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
 
-    /// Longest time that a check of a file holds where the kernel reports changes: it does not
-    /// report writes through a hard link made elsewhere later. Longer saves checks.
+    /// Longest time that a check of a file holds where the kernel reports changes.
     "recheck-interval", Kind::Time(ms(0), hours(24 * 365)), ["10s"] -> options.recheck;
 
     /// Most directories watched by the kernel; 0: none, all are checked every `look-interval`. Each

@@ -13,8 +13,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "fill.window", Kind::Size(64 * K, 1 << 30), ["512K"], live -> fill.window;
 
     /// Most bytes of one unstored response that pass through the device when its client is slower
-    /// than the origin server and `fill.window` is full; never found by requests. Responses with
-    /// no-store or private never do. 0: nothing; the server waits for the client.
+    /// than the origin server and `fill.window` is full. Responses with no-store or private never
+    /// do. 0: the server waits for the client.
     "fill.spill-max", Kind::Size(0, 1 << 50), ["64M"], live -> fill.spill_max;
 
     /// Share of the body from which a fetch continues after its last reader left.
@@ -33,9 +33,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Size from which missing parts of an object are fetched in whole windows.
     "fill.aligned-from", Kind::Size(0, 1 << 50), ["4M"], live -> fill.aligned_from;
 
-    /// Time without a response head after which one waiting client repeats the request for all; the
-    /// first head serves all. A fetch this old that brings fewer than 16 KiB a second is not joined
-    /// any more.
+    /// Time without a response head after which one waiting client repeats the request for all. A
+    /// fetch this old that brings fewer than 16 KiB a second is not joined any more.
     "fill.wait", TIMEOUT, ["20s"], live -> fill.wait;
 
     /// Time during which clients fetch a key separately, without waiting, after its response could

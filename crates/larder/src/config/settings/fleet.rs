@@ -85,24 +85,21 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Join a fleet, whose nodes share their caches, and listen here for other nodes: TCP for
-    /// requests, UDP for membership (docs/guide/fleet.md). Clients are served elsewhere (`listen`).
-    /// "none": no fleet.
+    /// requests, UDP for membership (docs/guide/fleet.md).
     "fleet.listen", LISTEN, ["none"], word("none"), flag_called("fleet")
         => |c, v| c.fleet.listen = <Option<String> as Take>::take(v).and_then(|text| listen(&text));
 
     /// Where other nodes are found: host:port, all addresses of which are tried, or srv:NAME, a DNS
-    /// service (SRV) as Kubernetes and Consul publish. Looked up repeatedly; one is enough, and it
-    /// may be this node. None: this is the first node.
+    /// service (SRV). One is enough, and it may be this node. None: this is the first node.
     "fleet.join", Kind::List(&SEED), [], flag_called("join") -> fleet.join;
 
-    /// Address at which other nodes reach this one. "auto" is that of `fleet.listen`; for 0.0.0.0
-    /// and [::] the only private address of the machine, else its only public one, else an error.
+    /// Address at which other nodes reach this one. "auto": docs/guide/fleet.md, "Addresses".
     "fleet.advertise", ADDRESS, ["auto"], word("auto"), flag_called("fleet-advertise")
         -> fleet.advertise;
 
-    /// Name of this node, unique in the fleet. It owns its documents by name and finds them again
-    /// with the same name anywhere. "auto" is the machine's name, the address of `fleet.listen`
-    /// unless that is all addresses, and its port, such as web-1-3130.
+    /// Name of this node, unique in the fleet, by which it owns documents. "auto" is the machine's
+    /// name, the address of `fleet.listen` unless that is all addresses, and its port, such as
+    /// web-1-3130.
     "fleet.node", NAME, ["auto"], word("auto"), flag_called("fleet-node") -> fleet.node;
 
     /// Name of the fleet. Nodes of other fleets are ignored.
@@ -117,7 +114,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.capacity", Kind::Size(0, 1 << 50), ["auto"], word("auto") -> fleet.capacity;
 
     /// File with the key that all nodes share: at least 32 random bytes, in hex (`openssl rand -hex
-    /// 32`), base64 or raw. Nodes authenticate and encrypt with it. Any holder is a node.
+    /// 32`), base64 or raw. Any holder is a node.
     "fleet.key-file", Kind::Path, ["none"], word("none"), flag_called("fleet-key")
         -> fleet.key_file;
 
@@ -136,13 +133,11 @@ pub const SETTINGS: &[Setting] = fields! {
     /// closed networks.
     "fleet.insecure", Kind::Bool, ["false"] -> fleet.insecure;
 
-    /// All members, this one included, in place of `fleet.join`; those that respond are up. The
-    /// same list on all nodes. `zone` and `capacity` as the settings; without capacities all own
-    /// the same share.
+    /// All members, this one included, in place of `fleet.join`. The same list on all nodes.
+    /// Without capacities all own the same share.
     "fleet.members", Kind::List(&MEMBER), [] -> fleet.members;
 
-    /// Placement of documents: "larder" keeps each on the disk and in the memory of one node, hot
-    /// ones on more; the others are those of a paper's figures (docs/guide/classes.md).
+    /// Placement of documents (docs/guide/classes.md): "larder", or that of a paper's figure.
     /// [[fleet.class]] tables replace it.
     "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
 
@@ -158,7 +153,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
 
     /// Memory for hints about other nodes' memories, four bytes for a document. Classes by size or
-    /// type take as much again for the sizes and types of documents, eight bytes each.
+    /// type take as much again.
     "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
 };
 
@@ -189,8 +184,7 @@ pub const CLASS: &[Field<Class>] = fields! {
     /// Hosts of the URLs; none: any.
     "sites", Kind::List(&SITE), [], example(r#"["www.example.com"]"#) -> criteria.sites;
 
-    /// Where a document is looked for, in order: "memory" and "disk" of this node, memories of
-    /// "peers" that may have a copy, the "owner", which fetches it if it must, the "origin" server.
+    /// Where a document is looked for, in order (docs/guide/classes.md).
     "lookup", LOOKUP, ["memory", "disk", "owner", "origin"],
         example(r#"["memory", "peers", "disk", "owner", "origin"]"#)
         => |c, v| c.policy.lookup = Vec::<LookupStep>::take(v).into_iter().collect();
@@ -199,8 +193,7 @@ pub const CLASS: &[Field<Class>] = fields! {
     /// the owner's ("discard-cache"), both ("inclusive"), neither ("none").
     "copies", Kind::OneOf(&Copies::NAMES), ["discard-cache"] -> policy.copies;
 
-    /// Steps for the last copy that leaves memory, in order: it is offered to a less busy
-    /// "peer", to the "owner", which stores it if it has none, and in the end "drop".
+    /// Steps for the last copy that leaves memory, in order (docs/guide/classes.md).
     "eviction", EVICTION, ["drop"], example(r#"["peer", "drop"]"#)
         => |c, v| c.policy.eviction = Vec::<EvictionStep>::take(v).into_iter().collect();
 

@@ -27,20 +27,17 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Files, directories (their *.toml files by name) and patterns, relative to this file, read as
-    /// if their text stood here: their [[site]], [[rule]] and other repeated tables come before
-    /// those of this file. No other key may be given twice.
+    /// if their text stood here. Only repeated tables may be given twice.
     "include", Kind::List(&Kind::Text(INCLUDED)), [], live
         => |_, _| ();
 
-    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`,
-    /// `*:3128`, `3128` and `[::]:3128` are all addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4
-    /// only. TLS, h2c and the PROXY protocol need a [[listener]] table; with one, the default is
-    /// none.
+    /// Address and port, or Unix socket, to serve on; may be given several times. TLS, h2c and the
+    /// PROXY protocol need a [[listener]] table; with one, the default is none.
     "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag, live -> listen;
 
     /// Serve as a reverse proxy for this origin server, or for several with the same content
-    /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. [[site]]
-    /// tables add sites for single hosts.
+    /// (docs/guide/upstreams.md), instead of as a forward proxy. [[site]] tables add sites for
+    /// single hosts.
     "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag, live -> reverse;
 
     /// Serve the files of this directory as a web server (docs/guide/static.md). [[site]] tables
@@ -52,8 +49,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "reverse-host", HOST_HEADER, ["client"], live => |c, v| c.pass_host = String::take(v) == PASS;
 
     /// File or block device that holds the cache; a missing or empty file is created. With several,
-    /// objects are spread over all. "none" stores nothing: requests go to other nodes of the fleet
-    /// (`fleet.listen`) or to the origin server. A file of that name is ./none.
+    /// objects are spread over all. "none" stores nothing.
     "cache", Kind::List(&Kind::Path), ["larder.cache"], word("none"), flag,
         example(r#""/var/lib/larder/larder.cache""#) -> cache;
 
@@ -72,16 +68,13 @@ pub const SETTINGS: &[Setting] = fields! {
     /// (docs/reference/configuration.md, "Presets").
     "preset", PRESET, ["larder"], flag => |c, v| c.set_preset(&String::take(v));
 
-    /// Placement of objects on the device (docs/research/layouts.md): clusters that are reclaimed
-    /// whole, or slots that are reclaimed by object: round and round ("stream"), in the largest
-    /// free piece ("unified"), by size ("buddy"). "auto": the preset's; an existing cache keeps its
-    /// layout.
+    /// Placement of objects on the device (docs/research/layouts.md). "auto": the preset's; an
+    /// existing cache keeps its layout.
     "layout", LAYOUT, ["auto"], word("auto"), flag, at_creation
         => |c, v| c.set_layout(Take::take(v));
 
     /// Address and port of the admin interface: /healthz, /readyz, /metrics, /purge. /readyz is 200
-    /// even when a cache cannot be used, because requests are served; its text says so, and
-    /// larder_cache_online is 0 in /metrics.
+    /// even when a cache cannot be used; its text says so.
     "admin", Kind::Addr, ["127.0.0.1:3129"], word("off"), flag -> admin;
 
     /// Host names that requests to the admin interface may carry, besides localhost and IP
@@ -99,24 +92,22 @@ pub const SETTINGS: &[Setting] = fields! {
     /// syslog server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
     "access-log", Kind::Path, ["off"], word("off"), flag, live -> access_log;
 
-    /// Format of the access log: the combined format of web servers ("combined"), Squid's native
-    /// format ("squid"), JSON lines ("json"), or a text with variables such as {client_ip}
-    /// (docs/guide/running.md, "Access log").
+    /// Format of the access log: that of web servers ("combined"), Squid's native one, JSON lines,
+    /// or a text with variables (docs/guide/running.md, "Access log").
     "log-format", Kind::LogFormat, ["combined"], flag, live -> log_format;
 
-    /// Field in which origin servers get the id of a request, such as X-Request-ID. The id that a
-    /// proxy in `forwarded.trust` sends in this field is kept (without this setting, in
-    /// X-Request-ID); other requests get a random one.
+    /// Field in which origin servers get the id of a request, such as X-Request-ID: the one of a
+    /// proxy in `forwarded.trust`, else a random one.
     "request-id", Kind::Header, ["off"], word("off"), live -> request_id;
 
-    /// Traces (W3C Trace Context: traceparent, tracestate). "off" forwards the fields unchanged.
-    /// "continue" gives origin servers the trace of the client with a span id of this proxy, and
-    /// removes invalid ones. "start" also begins a sampled trace where there is none.
+    /// W3C Trace Context. "off" forwards the fields unchanged. "continue" gives origin servers the
+    /// trace of the client with a span id of this proxy. "start" also begins a sampled trace where
+    /// there is none.
     "tracing", TRACING, ["off"], live -> tracing;
 
     /// URL of an OpenTelemetry collector that gets a span of each request in a sampled trace, such
-    /// as http://127.0.0.1:4318/v1/traces (OTLP over HTTP, Protocol Buffers). Needs `tracing`, and
-    /// a program that was built with `--features otlp`.
+    /// as http://127.0.0.1:4318/v1/traces. Needs `tracing`, and a program that was built with
+    /// `--features otlp`.
     "otlp-endpoint", Kind::Text("a URL"), ["none"], word("none") -> otlp_endpoint;
 
     /// Least severe messages written to standard error.

@@ -70,8 +70,7 @@ pub const LISTENER: &[Field<Listener>] = fields! {
     "h2c", Kind::Bool, ["false"], live -> h2c;
 
     /// Networks of load balancers that begin every connection with a PROXY protocol header, version
-    /// 1 or 2. Connections from elsewhere or without a valid header are closed. None: no such
-    /// header.
+    /// 1 or 2. Other connections are closed. None: no such header.
     "proxy-protocol", Kind::List(&Kind::Network), [], live, example(r#"["10.0.0.0/24"]"#)
         -> proxy_protocol;
 

@@ -44,8 +44,7 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Networks of clients that may use the method PURGE; others get 403 without the secret. With
-    /// neither networks nor a secret PURGE is passed on. The address of the connection counts:
-    /// behind another proxy that is the proxy's.
+    /// neither networks nor a secret PURGE is passed on. The address of the connection counts.
     "purge.from", Kind::List(&Kind::Network), [], live -> purging.from;
 
     /// Secret that permits a PURGE from any address, in the field `purge.secret-field`, which is
@@ -58,18 +57,16 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Request field that carries the secret of PURGE.
     "purge.secret-field", Kind::Header, ["x-purge-secret"], live -> purge_secret_field;
 
-    /// Methods that purge for clients that may, each with what it purges: METHOD=url, =tags,
-    /// =everything, =purge (what the fields name, else the URL), or =ban (the same, with the URL as
-    /// a regular expression). METHOD alone is =purge.
+    /// Methods that purge, each with what it purges; =purge, as METHOD alone, is what the fields
+    /// name, else the URL; =ban the same, with the URL as a regular expression.
     "purge.methods", Kind::List(&METHOD), [], defaults(&METHODS), live
         -> purging.dialect.methods;
 
     /// Request fields of a purge besides those with tags, each with its meaning: FIELD=soft (any
     /// value but 0), =method (default, exact, regex or ban-regex: how to read the URL), =host (of
-    /// the URL), =url-regex and =host-regex (regular expressions for path with query, and host),
-    /// =regex:FIELD (one for a response field), =tags-regex:FIELD (the same, and .* is everything),
-    /// =tags:FIELD (tags, written as in that response field), =soft-tags:FIELD. Other fields that
-    /// seem to select something are refused.
+    /// the URL), =url-regex and =host-regex (regular expressions), =regex:FIELD (one for a response
+    /// field), =tags-regex:FIELD (the same, and .* is everything), =tags:FIELD (tags, written as in
+    /// that response field), =soft-tags:FIELD.
     "purge.fields", Kind::List(&FIELD), [], defaults(&FIELDS), live
         -> purging.dialect.fields;
 
@@ -77,8 +74,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey", "cache-tags",
         "purge-cache-tags"] -> purging.tags.spaced;
 
-    /// Fields of responses, and of PURGE, with tags separated by commas. X-Magento-Tags is one of
-    /// them even where `purge.tag-fields` names it.
+    /// Fields of responses, and of PURGE, with tags separated by commas.
     "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag", "x-cache-tags", "x-magento-tags"]
         -> purging.tags.listed;
 
@@ -86,26 +82,23 @@ pub const SETTINGS: &[Setting] = fields! {
     /// a forward proxy.
     "purge.pass-tags", Kind::Bool, ["auto"], word("auto"), live -> pass_tags;
 
-    /// Most purges by tag, host, prefix or of everything that are remembered, each until no older
-    /// object is left; at most 16,000 per GiB of cache and 1/32 of the memory (104,000 for 256
-    /// MiB). Labels of nothing stored take none. Beyond it the oldest quarter becomes one purge of
-    /// everything that is as old, which is logged.
+    /// Most purges other than of URLs that are remembered (docs/guide/purging.md, "How many"); at
+    /// most 16,000 per GiB of cache and 1/32 of the memory (104,000 for 256 MiB).
     "purge.entries", Kind::Int(1, MANY), ["262144"] -> store.purges;
 
-    /// In a fleet, the promise of a purge that some nodes could not be told. "bounded": they stop
+    /// The promise of a purge that some nodes of a fleet could not be told. "bounded": they stop
     /// giving out what it concerns within `purge.lease`. "strict", with `fleet.members` alone: the
-    /// answer comes when they have stopped, and is 503 if fewer than half of all nodes are there.
+    /// answer comes when they have stopped.
     "purge.consistency", Kind::OneOf(&CONSISTENCIES), ["bounded"] -> fleet.consistency;
 
     /// How long a node that hears no news of the others uses what it has stored; then it validates
-    /// each object with its origin, again after each such time. As long, at most, a purge waits for
-    /// other nodes. The same on all nodes.
+    /// each object with its origin. As long, at most, a purge waits for other nodes. The same on
+    /// all nodes.
     "purge.lease", LEASE, ["10s"] -> fleet.lease;
 
     /// Share purges with other sites through a stream of NATS JetStream (docs/guide/streams.md):
     /// servers, separated by commas, the name of the stream, and its subject if that is another
-    /// (nats://HOST:PORT/STREAM/SUBJECT). tls:// encrypts. A node that hears nothing of the stream
-    /// for `purge.lease` validates what it has stored.
+    /// (nats://HOST:PORT/STREAM/SUBJECT). tls:// encrypts.
     "purge.stream", STREAM, ["none"], word("none") -> stream;
 
     /// File with what authenticates this node at the servers of the stream: USER:PASSWORD, or a

@@ -105,15 +105,12 @@ tests! {
     "hosts", Kind::List(&Kind::HostPattern), r#"["www.example.com"]"# -> hosts;
 
     /// Paths without query, * for anything, such as /static/* or *.css, or regular expressions
-    /// after ~, such as ~^/[0-9]+$; none: any. Compared with every reading of the path: decoded,
-    /// dots resolved, slashes merged, \ as /, path parameters removed. `bypass`, `store = false`,
-    /// `deny`, `respond` from 400, `allow-methods` and `refuse-upgrades` need one matching reading,
-    /// other keys all.
+    /// after ~, such as ~^/[0-9]+$; none: any. Compared with every reading of the path
+    /// (docs/guide/rules.md).
     "paths", PATTERNS, r#"["/static/*", "*.css"]"# -> paths;
 
     /// Path and query together, patterns and regular expressions as in `paths`, such as
-    /// ~[?&]preview=; none: any. Compared with every reading of the path, and with the query as
-    /// sent and decoded.
+    /// ~[?&]preview=; none: any.
     "urls", PATTERNS, r#"["~[?&]preview="]"# -> urls;
 
     /// Scheme, host without port, path and query, such as https://*.example.com/api/* or
@@ -124,8 +121,7 @@ tests! {
     "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
 
     /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
-    /// matches, ignoring case), "Cookie: ~session=[0-9]" (a line matches the regular expression),
-    /// or one of them after a `!` (not).
+    /// matches), "Cookie: ~session=[0-9]" (a regular expression), or one of them after a `!` (not).
     "headers", HEADER_TESTS, r#"["!Cookie: *session=*"]"# -> headers;
 
     /// Scheme of the URL.
@@ -287,8 +283,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
         word("none"), live -> actions.respond;
 
     /// Pages that clients get in place of errors: the status or class, perhaps another status to
-    /// send, and a text with variables or a file of at most 1M after an @. Errors are stored
-    /// without them.
+    /// send, and a text with variables or a file of at most 1M after an @.
     "error-page", Kind::List(&Kind::Text("a status or class and a text or @FILE")), [], live,
         example(r#"["404 There is no such page", "5xx 503 Please come back later"]"#)
         -> actions.error_page;
@@ -329,10 +324,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "limit-bandwidth-after", Kind::Size(0, 1 << 50), ["0"], live, example(r#""10M""#)
         -> actions.guards.bandwidth_after;
 
-    /// Key that limits count by: "client" (the address, of IPv6 the /64 network; behind a proxy in
-    /// `forwarded.trust`, the client that it names), "site", "rule" (all requests together),
-    /// "header.NAME" (a request without it counts for its client), or "request" (each response by
-    /// itself, only for `limit-bandwidth`).
+    /// Key that limits count by (docs/guide/rules.md, "Limits and passwords"); "request" is for
+    /// `limit-bandwidth` only.
     "limit-by", LIMIT_KEY, ["client"], live, example(r#""header.X-API-Key""#)
         -> actions.guards.by;
 
@@ -355,7 +348,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "realm", Kind::Text("a text"), ["Restricted"], live -> actions.guards.realm;
 
     /// Prefix of whole segments removed from the path that the origin server is asked for. Further
-    /// changes follow in the order of these keys. The key of the object has the client's path.
+    /// changes follow in the order of these keys.
     "remove-prefix", Kind::Text("a path"), ["none"], word("none"), live, example(r#""/api""#)
         -> actions.remove_prefix;
 
@@ -378,16 +371,14 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "set-host", Kind::Text("a host, with variables"), ["none"], word("none"), live,
         example(r#""app.internal""#) -> actions.set_host;
 
-    /// Origin server in place of the site's: the name of a site, servers as in a site's `upstream`
-    /// with the settings of `[upstream]`, or within `allowed-hosts` the server that the request
-    /// names: "{host}", or a URL such as "https://{capture.1}" with {host}, {capture.N},
-    /// {query.NAME} or {class.NAME}.
+    /// Origin server in place of the site's: the name of a site, servers as in a site's `upstream`,
+    /// or within `allowed-hosts` the server that the request names (docs/guide/upstreams.md).
     "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
         example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
 
-    /// Hosts of the URL, or of the server that it names, for which `upstream` is asked; others get
-    /// 403. Hosts to which `follow-redirects` may lead, besides the site's own. Servers that match
-    /// only a .domain must not have private addresses.
+    /// Hosts for which `upstream` is asked where the request names it; others get 403. Hosts to
+    /// which `follow-redirects` may lead, besides the site's own. Servers that match only a .domain
+    /// must not have private addresses.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
 
@@ -408,50 +399,44 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
         example(r#"["error", "timeout", "http-404"]"#) -> actions.next_upstream;
 
     /// Number of the origin server's redirects that are followed for one GET or HEAD; the final
-    /// response is stored under the first URL. They lead to the site's own servers or to
-    /// `allowed-hosts`; others go to the client. 0: none is followed.
+    /// response is stored under the first URL.
     "follow-redirects", Kind::Int(0, 20), ["0"], live, example("3") -> actions.follow_redirects;
 
     /// Directory whose files are served by GET and HEAD instead of the origin server's responses to
-    /// their paths, after the changes of the path. The options are those of `[files]`, without
-    /// index files, listings, try-files and error-pages.
+    /// their paths, with the options of `[files]` except index files, listings, try-files and
+    /// error-pages.
     "try-root", Kind::Path, ["none"], word("none"), live -> actions.try_root;
 
     /// Answers with 404 what the directory of `try-root` has no file for, instead of asking the
     /// origin server.
     "try-root-only", Kind::Bool, ["false"], live -> actions.try_root_only;
 
-    /// Paths tried in the directory of `try-root`, in order, with variables of the client's path
-    /// before its changes; one that ends in / is a directory with an index file. None: the changed
-    /// path, as a file.
+    /// Paths tried in the directory of `try-root`, in order, with variables; one that ends in / is
+    /// a directory with an index file. None: the changed path, as a file.
     "try-files", Kind::List(&Kind::Text("a path with variables")), [], live -> actions.try_files;
 
     /// Credentials for the origin server in place of the client's Authorization: a file after an @
-    /// with user:password or a bearer token, which is read at start and reload. The response is
-    /// shared like one without Authorization.
+    /// with user:password or a bearer token. The response is shared like one without Authorization.
     "credentials", Kind::Text("@FILE"), ["none"], word("none"), live
         -> actions.credentials;
 
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 
-    /// Asks the origin server in place of using a stored response, which the answer replaces. A
-    /// rule that continues and has no keys but this one and those of limits stores under the usual
-    /// key.
+    /// Asks the origin server in place of using a stored response, which the answer replaces.
     "refresh", Kind::Bool, ["false"], live, example("true") ~> refresh;
 
     /// Stores responses. With false, stored ones are still used; with `bypass` not.
     "store", Kind::Bool, ["true"], live ~> store;
 
-    /// Statuses to which `ttl`, `default-ttl`, `min-ttl`, `answer-set` and `answer-remove` apply.
-    /// 206 and 304 follow 200. "auto": 200, 203, 204, 301, 308, and 302, 303, 307 with a stated
-    /// lifetime for shared caches.
+    /// Statuses to which `ttl`, `default-ttl`, `min-ttl`, `answer-set` and `answer-remove` apply;
+    /// "auto": docs/guide/rules.md, "Lifetimes".
     "statuses", Kind::List(&STATUS), ["auto"], word("auto"), live, example(r#"["2xx", "404"]"#)
         ~> lifetimes.statuses;
 
     /// Freshness lifetime, whatever the origin server states; its no-store, private, no-cache and
     /// must-revalidate still count (`answer-remove` removes them). Lists name statuses: ["200 7d",
-    /// "4xx 1m"]; a status outranks its class. "auto": as the origin server states.
+    /// "4xx 1m"]. "auto": as the origin server states.
     "ttl", LIFETIMES, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
 
     /// Freshness lifetime where the origin server states none, as one time or a list as for `ttl`.
@@ -488,8 +473,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> stale_if_error;
 
     /// Errors in place of which stale responses are used, for the time of `stale-if-error` and
-    /// `stale-when-unreachable`: statuses, "unreachable" (no connection, or none that lasts),
-    /// "timeout". "auto": 500, 502, 503, 504, "unreachable", "timeout".
+    /// `stale-when-unreachable`. "auto": 500, 502, 503, 504, "unreachable" (no lasting connection),
+    /// "timeout".
     "stale-if", Kind::List(&STALE_CASE), ["auto"], word("auto"), live,
         example(r#"["5xx", "404", "timeout"]"#) ~> stale_if;
 
@@ -518,9 +503,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Sort query parameters by name in the key, so that their order does not matter.
     "query-sort", Kind::Bool, ["false"], live, example("true") -> query_sort;
 
-    /// Query sent to the origin server with GET and HEAD: the one of the key, so that a parameter
-    /// outside the key cannot change what is stored, or all of it. Other methods and `bypass`
-    /// always send all.
+    /// Query sent to the origin server with GET and HEAD: the one of the key, or all of it. Other
+    /// methods and `bypass` always send all.
     "query-send", QUERY_SEND, ["key"], live, example(r#""all""#) -> query_send;
 
     /// Request fields in the key, as if every response named them in Vary.
@@ -539,8 +523,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "key-cookies", Kind::List(&Kind::Text("the name of a cookie")), [], live,
         example(r#"["currency"]"#) -> key_cookies;
 
-    /// Classes that are part of the key, by name. Those in `request-set`, `answer-set`, `set-path`,
-    /// `set-query`, `set-host` and `location-rewrite` are part of it anyway.
+    /// Classes that are part of the key, by name, besides those used in `request-set`, `set-path`
+    /// and the like.
     "key-classes", Kind::List(&Kind::Text("the name of a class")), [], live,
         example(r#"["plan"]"#) -> key_classes;
 
@@ -567,8 +551,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
 
     /// Fields of the origin server's response that do not decide on storing, lifetimes and
-    /// variants, whatever its status. Clients still get them, except that what is stored has no
-    /// ignored Set-Cookie.
+    /// variants. Clients still get them, except that what is stored has no ignored Set-Cookie.
     "answer-ignore", IGNORABLE_FIELDS, [], live, example(r#"["Cache-Control", "Expires"]"#)
         -> answer_ignore;
 

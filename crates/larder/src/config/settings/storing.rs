@@ -33,8 +33,8 @@ pub const SETTINGS: &[Setting] = fields! {
     Config;
 
     /// Expected mean size of an object; sizes the index. For preset `larder`, "auto" is the least
-    /// from 6K to 12K whose index takes at most an eighth of `memory` (256M: 6K up to 21G of cache,
-    /// 12K from 42G); 12K with slots or `index-entries`.
+    /// from 6K to 12K whose index takes at most an eighth of `memory`; 12K with slots or
+    /// `index-entries`.
     "store.mean-object", Kind::Size(512, 16 * M), ["auto"], word("auto"), at_creation
         => |c, v| given(&mut c.format.mean_object, v);
 
@@ -46,9 +46,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// grouped with its neighbours ("on-evict"). A killed process loses what is in memory only.
     "store.write-policy", WRITE_POLICY, ["auto"], word("auto") -> store.write_policy;
 
-    /// Unit of a read for a hit: the object, or its whole cluster, whose other objects
-    /// enter memory. Preset `larder` decides for each read how much of the surroundings to
-    /// prefetch, by measured read cost and by the use of earlier prefetches.
+    /// Unit of a read for a hit: the object, or its whole cluster, whose other objects enter
+    /// memory. Preset `larder` decides for each read how much to prefetch.
     "store.read-unit", READ_UNIT, ["auto"], word("auto") -> store.read_unit;
 
     /// Most bytes that such a read prefetches on either side of the object; also at most 1/32 of
@@ -56,46 +55,42 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.read-window", Kind::Size(0, 4 * M), ["1M"] -> store.read_window_max;
 
     /// Reads of one device wait until there are this many, then go out sorted by position; 1: each
-    /// goes out at once. For disks with a head; 10 in the LAZY-READS paper.
+    /// goes out at once.
     "store.read-batch", Kind::Int(1, 1000), ["auto"], word("auto") -> store.read_batch;
 
     /// Longest time that a read waits for others while no read is running.
     "store.read-batch-timeout", Kind::Time(ms(0), Duration::from_secs(10)), ["20ms"]
         -> store.read_batch_timeout;
 
-    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run. The
-    /// file system of the LAZY-READS paper made runs of 3 to 5.
+    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run.
     "store.read-batch-split", Kind::Int(0, 1000), ["auto"], word("auto") -> store.read_batch_split;
 
     /// Longest time from the end of an object to its write, unless a copy of it is in
     /// `shared-memory`: what a killed process can lose. No effect with write policy "on-evict".
-    /// Presets of papers on slots use a year.
     "store.durability-bound", Kind::Time(ms(10), hours(365 * 24)), ["auto"], word("auto")
         -> store.durability_bound;
 
     /// Time of which a power failure can lose the stored objects. A batch with copies in
-    /// `shared-memory` waits for at most half of it, and the device is flushed in the other half;
-    /// without, this is the longest time between two flushes. Purges never wait for it.
+    /// `shared-memory` waits for at most half of it. Purges never wait for it.
     "store.flush-interval", Kind::Time(ms(10), hours(24)), ["1m"] -> store.flush_interval;
 
     /// Directory in a memory file system (tmpfs). A file there keeps copies of the objects that
-    /// wait in a batch, up to 1.5 times `batch`, part of `memory`: a killed process loses none of
-    /// them, a restart of the machine all. The default gives way to RUNTIME_DIRECTORY of systemd.
-    /// "none": batches wait for `durability-bound` only.
+    /// wait in a batch, part of `memory`: a killed process loses none of them. The default gives
+    /// way to RUNTIME_DIRECTORY of systemd. "none": batches wait for `durability-bound` only.
     "store.shared-memory", Kind::Path, ["/dev/shm"], word("none") -> shared_memory;
 
     /// Longest time that a read of a device may take before the object is fetched instead, and that
-    /// a purge waits for a device before it is answered as not durable.
+    /// a purge waits for a device.
     "store.stall-bound", Kind::Time(ms(10), hours(1)), ["5s"] -> store.stall_bound;
 
-    /// Longest time that a response waits for a device to write: for buffer space for a new object
-    /// (else served unstored), or for the invalidation of an unsafe request. While a write takes
-    /// longer, no response waits for the device.
+    /// Longest time that a response waits for a device to write: for buffer space (else served
+    /// unstored), or for an invalidation. While a write takes longer, no response waits for the
+    /// device.
     "store.write-bound", Kind::Time(ms(10), hours(1)), ["1s"] -> store.write_bound;
 
-    /// Percent of a device that transfers of large objects may protect from eviction and
-    /// overwriting, even after a removal or purge. Beyond it the slowest transfers lose their hold:
-    /// the rest comes from the origin under the same strong validator, or is cut.
+    /// Percent of a device that transfers of large objects may protect from overwriting. Beyond it
+    /// the slowest transfers lose their hold: the rest comes from the origin under the same strong
+    /// validator, or is cut.
     "store.held-percent", Kind::Int(0, 50), ["25"] -> store.held_percent;
 
     /// Longest time that one transfer holds parts of a device.
@@ -109,7 +104,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Objects that are stored: "all"; "second-hit": those fetched twice within the last
     /// `admission-keys` URLs; "when-full": all until a cache is full, then as second-hit, unless
-    /// 40% of requests are repeats. A new version of a stored object is always stored.
+    /// 40% of requests are repeats.
     "store.admission", ADMISSION, ["auto"], word("auto") -> store.admission;
 
     /// Fewest URLs that "second-hit" and "when-full" remember for each cache, at most twice as
@@ -132,16 +127,15 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.young-percent", Kind::Int(0, 90), ["auto"], word("auto") -> store.young_percent;
 
     /// How clusters to keep are chosen: by requests, for most hits, or by bytes, for most bytes of
-    /// hits. Old counts fade after a change. No effect in layouts with slots.
+    /// hits. No effect in layouts with slots.
     "store.prefer", PREFER, ["auto"], word("auto") -> store.prefer;
 
-    /// Index in memory: "compact", 9 bytes per object, or "exact", the lookup table of the UCFS
-    /// paper, 24 bytes and a bit. A cache created for the other index is recovered at every start.
+    /// Index in memory: "compact", 9 bytes per object, or "exact", that of the UCFS paper, 24
+    /// bytes. A cache created for the other index is recovered at every start.
     "store.index", INDEX, ["auto"], word("auto") -> store.index.kind;
 
-    /// Entries of each cache's index; when it is full, clusters are evicted as if the device were
-    /// full. "auto": one per object of `mean-object` that the cache can hold, in an exact index at
-    /// most 4194304.
+    /// Entries of each cache's index; when it is full, clusters are evicted. "auto": one per object
+    /// of `mean-object` that the cache can hold, in an exact index at most 4194304.
     "store.index-entries", Kind::Int(1_000, 1 << 32), ["auto"], word("auto")
         => |c, v| given(&mut c.store.index.entries, v);
 
@@ -152,9 +146,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// rest to 100 is cold: next to be written or dropped.
     "store.tier-medium", Kind::Int(0, 100), ["auto"], word("auto") -> store.tier_shares.medium;
 
-    /// Objects read from a device that enter memory: "all"; or "second-use": those requested before
-    /// (one remembered per 4 KiB of memory), while memory is free, or while reads take over 0.5 ms;
-    /// prefetched objects enter as cold. New objects always enter.
+    /// Objects read from a device that enter memory: "all"; or "second-use": those requested
+    /// before, while memory is free, or while reads take over 0.5 ms. New objects always enter.
     "store.tier-admission", TIER_ADMISSION, ["auto"], word("auto") -> store.tier_admission;
 
     /// Percent of the cold memory, its oldest part, whose objects are grouped into clusters with
@@ -199,12 +192,11 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// In layout "cluster", new objects wait in memory until there are this many bytes, at most for
     /// half of `flush-interval`, and are written sorted by site and directory; 0: in order of
-    /// arrival. No effect with write policy "on-evict".
+    /// arrival.
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 
     /// Buffers that each collect objects of one origin server in layouts with slots, to be written
-    /// side by side (8 to 128 in the LAZY-READS-LOC paper); 0: none. A killed process loses their
-    /// contents, up to `durability-bound`.
+    /// side by side; 0: none. A killed process loses their contents, up to `durability-bound`.
     "store.locality-buffers", Kind::Int(0, 1024), ["auto"], word("auto") => set_locality_buffers;
 
     /// Size of a locality buffer, which is written when it is full. "auto" is the preset's, or 64K.

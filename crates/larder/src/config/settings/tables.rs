@@ -27,7 +27,7 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
 
     /// Path prefixes of this site, in whole segments, such as /static/; none: all. The longest
     /// prefix wins (of equals the host's), then the host's site without `paths`, then `reverse` or
-    /// `static`, else 404. Compared decoded, with dots and repeated slashes resolved.
+    /// `static`, else 404.
     "paths", Kind::List(&Kind::PathPrefix), [], live, example(r#"["/static/"]"#) -> paths;
 
     /// Origin server, or several with the same content: URLs, each with weight=N, max-conns=N or
@@ -47,10 +47,9 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     "host-header", HOST_HEADER, ["client"], live
         => |s, v| s.pass_host = String::take(v) == PASS;
 
-    /// Stored responses of the site's hosts, and of the ports of Larder's listeners.
-    /// "site": shared; all are stored, and requested with GET and HEAD, under the first of `hosts`.
-    /// "client": separate. "auto" is "site", with a warning if the origin server sees several
-    /// hosts.
+    /// Stored responses of the site's hosts, and of the ports of Larder's listeners: shared under
+    /// the first of `hosts` ("site"), or separate ("client"). "auto" is "site", with a warning if
+    /// the origin server sees several hosts.
     "key-host", KEY_HOST, ["auto"], word("auto"), live -> key_host;
 
     /// Name of the site, part of the key of everything stored for it. "none" takes the first of

@@ -115,8 +115,7 @@ for_all_and_site! {
     /// Time that a failed server is out of use; then one request tries it.
     "fail-timeout", TIMEOUT, ["10s"] -> group.fail_timeout;
 
-    /// Failures after which a request goes to the next origin server, while the client has got
-    /// nothing. A request that may have had an effect must be idempotent and without a body. The
+    /// Failures after which a request goes to the next origin server (docs/guide/upstreams.md). The
     /// statuses count as failures of the server, too, except 403 and 404.
     "next-upstream", Kind::List(&Kind::OneOf(NEXT)), ["error", "timeout"]
         => |m, v| m.group.next = next(&Vec::take(v));

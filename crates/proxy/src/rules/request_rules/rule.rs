@@ -381,6 +381,11 @@ impl Rule {
         self.name == NONE
     }
 
+    /// Returns the name of the rule, unless it is that of requests that no rule matches.
+    pub(crate) fn shown_name(&self) -> Option<&str> {
+        (!self.is_for_the_rest()).then_some(&self.name)
+    }
+
     /// Returns whether the rule keeps requests or responses from the cache, or requests from the
     /// origin. Such a rule is for every spelling of a path and of a method.
     pub(super) fn keeps_out(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use semantics::readings::{Readings, UrlReadings};
-use semantics::{Fields, Pattern, readings};
+use semantics::{Fields, Pattern, UsualNames, readings};
 use smallvec::SmallVec;
 
 use crate::message::scheme::Scheme;
@@ -246,6 +246,8 @@ struct FieldTests {
     /// The layers for a request without fields, concatenated.
     layers: Box<[u64]>,
     names: Words<TestsOfField>,
+    /// The usual names among `names`.
+    usual: UsualNames,
 }
 
 /// Tests of one field, as the layer positions that a success sets.
@@ -285,6 +287,7 @@ impl FieldTests {
             let (layer, number) = (at / stride, at % stride);
             layer > 0 && required.get(number).is_some_and(|required| *required < layer)
         };
+        let usual = UsualNames::all_in(|name| names.contains_key(name));
         let names = names.into_iter().map(|(name, mut tests)| {
             let present = RuleSet::new(tests.remove(&None).unwrap_or_default());
             let of_value = |(pattern, at): (Option<_>, _)| Some((pattern?, RuleSet::new(at)));
@@ -293,12 +296,13 @@ impl FieldTests {
                 TestsOfField { present, values: tests.into_iter().filter_map(of_value).collect() },
             )
         });
-        Some(FieldTests { layers: bits_of(layers * stride, is_met), names: names.collect() })
+        let layers = bits_of(layers * stride, is_met);
+        Some(FieldTests { layers, names: names.collect(), usual })
     }
 
     /// Adds the tests that succeed to the layers. One matching line of a field is enough.
     fn look_up(&self, fields: &impl Fields, layers: &mut [u64]) {
-        for (name, value) in fields.all().filter(|(name, _)| self.names.may_have(name)) {
+        for (name, value) in fields.lines_in(self.usual, |name| self.names.may_have(name)) {
             for (_, tests) in self.names.find(name) {
                 tests.present.add_to(layers);
                 tests.values.each(value, |rules| rules.add_to(layers));

@@ -18,15 +18,19 @@ impl<V> Default for Words<V> {
 
 impl<V> Words<V> {
     /// Returns whether an entry may equal a text, ignoring case.
-    pub fn may_have(&self, text: &str) -> bool {
-        self.lengths & length_bit(text) != 0
+    pub fn may_have(&self, text: impl AsRef<[u8]>) -> bool {
+        self.lengths & length_bit(text.as_ref()) != 0
     }
 
     /// Returns the entries that equal a text, ignoring case, with their names.
-    pub fn find<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, &'a V)> {
+    pub fn find<'a>(
+        &'a self,
+        text: &'a (impl AsRef<[u8]> + ?Sized),
+    ) -> impl Iterator<Item = (&'a str, &'a V)> {
+        let text = text.as_ref();
         let found = self.may_have(text).then(|| self.entries.iter_hash(hash(text)));
         let named = found.into_iter().flatten().map(|(name, value)| (&**name, value));
-        named.filter(|(name, _)| name.eq_ignore_ascii_case(text))
+        named.filter(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text))
     }
 }
 
@@ -34,24 +38,26 @@ impl<'a, V> FromIterator<(&'a str, V)> for Words<V> {
     fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(named: I) -> Words<V> {
         let mut all = Words::default();
         for (name, value) in named {
-            all.lengths |= length_bit(name);
-            all.entries.insert_unique(hash(name), (name.into(), value), |(name, _)| hash(name));
+            all.lengths |= length_bit(name.as_bytes());
+            let entry = (name.into(), value);
+            let of_entry = |(name, _): &(Box<str>, V)| hash(name.as_bytes());
+            all.entries.insert_unique(hash(name.as_bytes()), entry, of_entry);
         }
         all
     }
 }
 
-fn length_bit(text: &str) -> u64 {
+fn length_bit(text: &[u8]) -> u64 {
     1 << (text.len() % 64)
 }
 
 /// Returns a case-insensitive hash of a text. The names in a table come from the operator, so
 /// clients cannot make them collide.
-fn hash(text: &str) -> u64 {
+fn hash(text: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     // Lower and upper case differ in this bit. Other bytes may collide, but are compared later.
     const CASE: u64 = 0x2020_2020_2020_2020;
-    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
+    let (chunks, rest) = text.as_chunks::<8>();
     let mut last = 0;
     for byte in rest {
         last = last << 8 | u64::from(*byte);

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
+use std::rc::Rc;
 
 use ::device::{Device, FrozenBuf, Geometry, IoBuf};
 
@@ -15,7 +16,7 @@ const STEP: usize = 4096;
 /// A device with computed clusters. See the module documentation.
 pub struct ComputedDevice<D> {
     written: D,
-    filled: ComputedClusters,
+    filled: Rc<ComputedClusters>,
     /// Offsets of the filled clusters that were overwritten.
     overwritten: RefCell<BTreeSet<u64>>,
 }
@@ -24,7 +25,7 @@ impl<D: Device> ComputedDevice<D> {
     /// Returns a device with the clusters of `filled`. Superblocks and everything else outside
     /// clusters are on `written`.
     pub fn new(written: D, filled: ComputedClusters) -> ComputedDevice<D> {
-        ComputedDevice { written, filled, overwritten: RefCell::default() }
+        ComputedDevice { written, filled: Rc::new(filled), overwritten: RefCell::default() }
     }
 
     /// Returns the underlying device.
@@ -33,7 +34,7 @@ impl<D: Device> ComputedDevice<D> {
     }
 
     /// Returns the computed clusters.
-    pub fn filled(&self) -> &ComputedClusters {
+    pub fn filled(&self) -> &Rc<ComputedClusters> {
         &self.filled
     }
 }
