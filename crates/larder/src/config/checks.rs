@@ -400,7 +400,10 @@ impl Checker<'_> {
             let named = rule.when.sites();
             let unknown = named.into_iter().find(|name| !served.contains(&name.as_str()));
             let wrong = match unknown {
-                Some(name) => Some(("sites", format!("no site {name:?} has requests"))),
+                Some(name) if sites.contains(name.as_str()) => {
+                    Some(("sites", format!("no request leads to the site {name:?}")))
+                }
+                Some(name) => Some(("sites", format!("there is no site {name:?}"))),
                 None if self.unknown_listener(rule).is_some() => self.unknown_listener(rule),
                 None if first.is_some_and(|first| first != line) => {
                     let first = first.map(|first| first.seen_from(line)).unwrap_or_default();

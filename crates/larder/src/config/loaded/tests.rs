@@ -262,7 +262,10 @@ fn sites_that_claim_the_same_are_refused() {
         (at("name = 'a'"), "site.hosts: expected hosts, paths, or both"),
         (at("name = 'a'\npaths = ['/']"), "expected hosts beside /"),
         (of("") + &at("name = 'a'") + "[[rule]]\nupstream = ['b']", "or its name in upstream"),
-        (of("") + &at("name = 'a'") + "[[rule]]\nsites = ['a']\nupstream = ['a']", "no site \"a\""),
+        (
+            of("") + &at("name = 'a'") + "[[rule]]\nsites = ['a']\nupstream = ['a']",
+            "to the site \"a\"",
+        ),
         (at("name = 'a'") + "[[rule]]\nupstream = ['a']", "expected reverse or [[site]] tables"),
         (at("paths = ['/x']\nkey-host = 'site'"), "expected hosts beside \"site\""),
         (

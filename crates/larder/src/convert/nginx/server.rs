@@ -21,8 +21,6 @@ use crate::convert::nginx::{Http, account};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
-/// The key of the failures that lead to the next server.
-
 /// Directives by which something other than a server of HTTP or a directory responds.
 const APPLICATIONS: [&str; 6] =
     ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "stub_status"];
