@@ -390,8 +390,9 @@ mod tests {
             let request = headers(request);
             RequestFacts::of(&Method::GET, &request).with("/a", Identity::of(&request, &settings))
         };
-        let cookie: &[&str] = &["Cookie: session=1"];
-        let cases: [(&[&str], &[&str], &[&str], bool); 6] = [
+        type Lines<'a> = &'a [&'a str];
+        let cookie: Lines<'_> = &["Cookie: session=1"];
+        let cases: [(Lines<'_>, Lines<'_>, Lines<'_>, bool); 6] = [
             (cookie, &[], &["X-User: a"], true),
             (cookie, &[], &["X-User: a", "Cache-Control: no-cache"], true),
             (cookie, &[], &["X-User: a", "Cache-Control: max-age=60"], false),
