@@ -1,6 +1,7 @@
 //! foyer's hybrid cache with its block engine on a directory, as its documentation recommends.
 
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 use foyer::{
@@ -8,6 +9,7 @@ use foyer::{
     HybridCacheBuilder, HybridCachePolicy, PsyncIoEngineConfig, RecoverMode,
 };
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::engine::{Check, Engine, Hit, Source};
 use crate::task::Plan;
@@ -20,11 +22,22 @@ const BLOCK: usize = 16 << 20;
 /// its own: it drops entries that do not fit its buffers of 16 MiB.
 const UNWRITTEN_MAX: u64 = 4 << 20;
 
+/// Maximum time to wait for the write queue. If a kill left no clean block, foyer's recovery starts
+/// no reclamation: no write ends any more.
+const WRITE_MAX: Duration = Duration::from_secs(20);
+
 /// The hybrid cache.
 pub struct FoyerEngine {
     cache: HybridCache<String, Vec<u8>>,
     /// Bytes inserted since the write queue was last empty.
     unwritten: Mutex<u64>,
+}
+
+impl FoyerEngine {
+    /// Waits until the write queue is empty, for at most [`WRITE_MAX`].
+    async fn drain(&self) {
+        _ = timeout(WRITE_MAX, self.cache.storage().wait()).await;
+    }
 }
 
 impl Engine for FoyerEngine {
@@ -66,7 +79,7 @@ impl Engine for FoyerEngine {
     async fn put(&self, item: &Item, body: Bytes) -> bool {
         let mut unwritten = self.unwritten.lock().await;
         if *unwritten + item.size > UNWRITTEN_MAX {
-            self.cache.storage().wait().await;
+            self.drain().await;
             *unwritten = 0;
         }
         *unwritten += item.size;
@@ -83,10 +96,14 @@ impl Engine for FoyerEngine {
     }
 
     async fn settle(&self) {
-        self.cache.storage().wait().await;
+        self.drain().await;
     }
 
     async fn close(&self) -> Result<(), String> {
-        self.cache.close().await.map_err(|error| error.to_string())
+        match timeout(WRITE_MAX, self.cache.close()).await {
+            Ok(closed) => closed.map_err(|error| error.to_string()),
+            // What was written is read at the next start, as after a kill.
+            Err(_) => Ok(()),
+        }
     }
 }
