@@ -70,16 +70,9 @@ impl<D: Device, C: Clock> Store<D, C> {
     ) -> Result<(), Refusal> {
         let told: Vec<Key> = keys.iter().filter(|key| fits(key)).cloned().collect();
         let logged = self.log_keys(&told);
-        let mut noted: Vec<Option<JournalPosition>> = vec![None; self.volumes().len()];
+        let mut noted = vec![None; self.volumes().len()];
         for key in keys {
-            let (volume, digest) = self.place(key);
-            match &mut fetch {
-                Some(token) if token.is_of(&volume.shared, &digest) => _ = token.remove_own(),
-                _ => _ = volume.shared.lock().remove(&digest),
-            }
-            let up_to = volume.shared.lock().undurable_deletion(&digest);
-            let noted = &mut noted[self.number_of(volume)];
-            *noted = (*noted).max(up_to);
+            self.remove_on_all(key, fetch.as_deref_mut(), &mut noted);
         }
         let bound = self.volumes().first().map_or(0, |volume| volume.write_deadline());
         let done = self.until_durable(noted, bound).await;
@@ -125,8 +118,25 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    fn number_of(&self, volume: &Rc<Volume<D, C>>) -> usize {
-        self.volumes().iter().position(|other| Rc::ptr_eq(other, volume)).unwrap_or_default()
+    /// Removes `key` on every device: where it belongs depends on the devices in use, and one on
+    /// which it was stored earlier may still have it. `fetch` is not overtaken. Raises in `noted`
+    /// what must be durable on each device. Returns whether something was removed.
+    fn remove_on_all(
+        &self,
+        key: &Key,
+        mut fetch: Option<&mut FetchToken>,
+        noted: &mut [Option<JournalPosition>],
+    ) -> bool {
+        let mut removed = false;
+        for (volume, noted) in self.volumes().iter().zip(noted) {
+            let digest = volume.shared.digester.key(key.as_bytes());
+            removed |= match &mut fetch {
+                Some(token) if token.is_of(&volume.shared, &digest) => token.remove_own().0,
+                _ => volume.shared.lock().remove(&digest).0,
+            };
+            *noted = (*noted).max(volume.shared.lock().undurable_deletion(&digest));
+        }
+        removed
     }
 
     /// Waits until each device is durable up to the position noted for it; returns for each whether
@@ -155,14 +165,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         keys: &[Key],
         logged: Option<Logged>,
     ) -> Result<Vec<bool>, Refusal> {
-        let mut removed = Vec::with_capacity(keys.len());
-        let mut noted: Vec<Option<JournalPosition>> = vec![None; self.volumes().len()];
-        for key in keys {
-            let (volume, digest) = self.place(key);
-            let (was_there, up_to) = volume.shared.lock().remove(&digest);
-            removed.push(was_there);
-            noted[self.number_of(volume)] = Some(up_to);
-        }
+        let mut noted = vec![None; self.volumes().len()];
+        let removed = keys.iter().map(|key| self.remove_on_all(key, None, &mut noted)).collect();
         let deadline = self.purge_deadline();
         let done = self.until_durable(noted, deadline).await;
         self.go_on_without(&done, deadline).await?;

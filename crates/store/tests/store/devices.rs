@@ -153,6 +153,23 @@ fn what_was_purged_while_its_device_was_away_does_not_come_back_with_it() {
 }
 
 #[test]
+fn what_was_purged_where_it_no_longer_belonged_does_not_come_back_with_the_former_devices() {
+    for invalidates in [false, true] {
+        let devices = [formatted(), formatted()];
+        with_store(&devices[..1], async |store, _| fill(store).await);
+        with_store(&devices, async |store, _| {
+            assert!((1..OBJECTS).contains(&count(store).await), "some belong to the new device");
+            let keys: Vec<_> = (0..OBJECTS).map(key).collect();
+            match invalidates {
+                true => store.invalidate(&keys, None).await.unwrap(),
+                false => assert_eq!(store.purge_keys(&keys).await.unwrap(), [true; OBJECTS as _]),
+            }
+        });
+        assert_eq!(with_store(&devices[..1], async |store, _| count(store).await), 0);
+    }
+}
+
+#[test]
 fn what_was_purged_after_a_device_was_copied_does_not_come_back_with_the_copy() {
     let devices = [formatted(), formatted()];
     let copy = with_store(&devices, async |store, _| {
