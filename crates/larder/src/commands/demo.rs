@@ -64,7 +64,9 @@ curl -si {proxy}/hello
 # a purge; the next request is a miss:
 curl -s -X POST '{admin}/purge?url={proxy}/hello'
 # what Larder would do with a request, and why:
-curl -s '{admin}/explain?url={proxy}/hello'"
+curl -s '{admin}/explain?url={proxy}/hello'
+# watch it live in a browser:
+{admin}/live"
     )
 }
 

@@ -43,8 +43,8 @@ fn hint(front: FrontKind, proxy: &str, admin: Option<SocketAddr>) -> String {
         FrontKind::Forward => format!("curl -I -x {proxy} http://example.com/"),
         FrontKind::Reverse => format!("curl -I {proxy}/"),
     };
-    let pages = admin.map(|admin| format!("; {} lists what it tells", url(admin, false)));
-    format!("try: {request} twice, Cache-Status says what was a hit{}", pages.unwrap_or_default())
+    let page = admin.map(|admin| format!("; watch it live at {}/live", url(admin, false)));
+    format!("try: {request} twice, Cache-Status says what was a hit{}", page.unwrap_or_default())
 }
 
 /// Returns the URL of an address as this machine reaches it.
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(
             hint(FrontKind::Reverse, &proxy, admin),
             "try: curl -I https://[::1]:80/ twice, Cache-Status says what was a hit; \
-             http://127.0.0.1:3129 lists what it tells"
+             watch it live at http://127.0.0.1:3129/live"
         );
         let proxy = url("0.0.0.0:3128".parse().unwrap(), false);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Checks that `docs/reference/metrics.md` lists the metrics of a running program: the name and
 //! help of each, as in `/metrics`, and which are histograms. Checks that the dashboard and the
-//! alerts in `packaging` use metrics and labels that exist.
+//! alerts in `packaging`, and the live page, use metrics and labels that exist.
 //!
 //! When they change, run the test once with `LARDER_BLESS=1` in the environment to rewrite the
 //! page, and read the diff.
@@ -180,6 +180,17 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
         for label in groupings(query) {
             assert!(labels.contains(label), "no label {label}: {query}");
         }
+    }
+}
+
+#[test]
+fn the_live_page_uses_metrics_that_exist() {
+    let page = include_str!("../../../proxy/src/admin/live/page.js");
+    let used = metrics_of(page);
+    let known = labels_by_name(&SCRAPES);
+    assert!(used.len() > 8, "{used:?}");
+    for (name, _) in used {
+        assert!(known.contains_key(name), "no metric {name}");
     }
 }
 

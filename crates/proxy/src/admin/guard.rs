@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderValue};
 use http::uri::Authority;
 use http::{Method, Request, StatusCode};
@@ -24,8 +26,8 @@ struct Credentials {
 
 impl Guard {
     /// Creates a guard that admits requests whose Host is an IP literal, `localhost` or one of
-    /// `names`. If `token` is given, requests must also carry it (`Authorization: Bearer TOKEN`);
-    /// an empty token admits no request.
+    /// `names`. If `token` is given, requests must also carry it (`Authorization: Bearer TOKEN`, or
+    /// as the password of `Basic` to read); an empty token admits no request.
     pub fn new(names: Vec<String>, token: Option<String>) -> Guard {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Guard(Arc::new(ArcSwap::from_pointee(Credentials { names, token })))
@@ -76,8 +78,10 @@ impl Guard {
         {
             let what = "This needs the token: Authorization: Bearer TOKEN.\n";
             let mut answer = closing(text(StatusCode::UNAUTHORIZED, what.to_owned()));
-            let challenge = HeaderValue::from_static("Bearer realm=\"larder\"");
-            answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            for challenge in ["Bearer realm=\"larder\"", "Basic realm=\"larder\""] {
+                let challenge = HeaderValue::from_static(challenge);
+                answer.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+            }
             return Some(answer);
         }
         if is_from_elsewhere(request) {
@@ -87,8 +91,7 @@ impl Guard {
                  (Sec-Fetch-Site, Origin).\n",
             );
         }
-        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
-        if changes && request.headers().contains_key(header::ORIGIN) {
+        if changes(request) && request.headers().contains_key(header::ORIGIN) {
             return refuse(
                 StatusCode::FORBIDDEN,
                 "A request that changes something must not come from a web page (it carries \
@@ -130,13 +133,32 @@ fn is_from_elsewhere<T>(request: &Request<T>) -> bool {
         || !headers.get_all(header::ORIGIN).iter().all(is_host)
 }
 
-/// Returns whether the request carries the token. The comparison takes the same time wherever the
-/// first difference is.
+/// Returns whether the request carries the token: as `Bearer`, or as the password of `Basic`, which
+/// browsers can send, if it changes nothing. The comparison takes the same time wherever the first
+/// difference is.
 fn carries<T>(request: &Request<T>, token: &str) -> bool {
     let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let Some((scheme, given)) = value.as_bytes().split_at_checked(7) else { return false };
-    scheme.eq_ignore_ascii_case(b"bearer ")
-        && !token.is_empty()
-        && bool::from(given.trim_ascii().ct_eq(token.as_bytes()))
+    let value = value.as_bytes();
+    let after = |scheme: &[u8]| {
+        let (begin, rest) = value.split_at_checked(scheme.len())?;
+        begin.eq_ignore_ascii_case(scheme).then(|| rest.trim_ascii())
+    };
+    let given = match (after(b"bearer "), after(b"basic ")) {
+        (Some(given), _) => given.to_vec(),
+        (_, Some(pair)) if !changes(request) => password(pair).unwrap_or_default(),
+        _ => return false,
+    };
+    !token.is_empty() && bool::from(given.ct_eq(token.as_bytes()))
+}
+
+/// Returns the password of a `Basic` pair.
+fn password(pair: &[u8]) -> Option<Vec<u8>> {
+    let pair = STANDARD.decode(pair).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(pair[colon + 1..].to_vec())
+}
+
+fn changes<T>(request: &Request<T>) -> bool {
+    !matches!(*request.method(), Method::GET | Method::HEAD)
 }

@@ -35,6 +35,7 @@ use tokio::time::timeout;
 
 use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::guard::Guard;
+use crate::admin::live;
 use crate::exchange::explain::Question;
 use crate::observe::metrics::Format;
 use crate::request::purge_order::{MESSAGE_MAX, Purge, PurgeResult};
@@ -318,9 +319,8 @@ impl<B: Backend> Admin<B> {
     async fn route(&self, request: Request<Bytes>, client: SocketAddr) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/" | "/healthz" | "/readyz" | "/metrics" | "/status" | "/upstreams" | "/fleet" => {
-                "GET, HEAD"
-            }
+            "/" | "/live" | "/live.js" | "/healthz" | "/readyz" | "/metrics" | "/status"
+            | "/upstreams" | "/fleet" => "GET, HEAD",
             "/explain" | "/fleet/policy" => "GET, HEAD, POST",
             "/purge" | "/reload" | "/upgrade" | "/drain" | "/stop" | "/fleet/forget" => "POST",
             _ => {
@@ -337,6 +337,8 @@ impl<B: Backend> Admin<B> {
             return method_not_allowed(format!("{path} takes {allowed}.\n"), allowed);
         }
         match path.as_str() {
+            "/live" => live::page(),
+            "/live.js" => live::script(),
             "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
             "/readyz" => self.readyz(),
             "/metrics" => self.metrics(request.headers()),
@@ -482,6 +484,7 @@ async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Box<Answe
 }
 
 const ENDPOINTS: &str = "\
+GET  /live               requests, latencies, caches and servers as they change, for a browser
 GET  /healthz            200 while the process serves
 GET  /readyz             200 when ready for traffic, 503 while recovering or draining; with a
                          cache out of use it is 200 still, and the text says so

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use http::uri::Authority;
+use percent_encoding::percent_decode;
 use semantics::Url;
 use serde_json::{Map, Value, json};
 
@@ -282,6 +283,9 @@ const EXPECTED: &str = "expected one of url=URL, prefix=URL, host=HOST, tag=TAG 
 
 impl Given {
     fn form(&mut self, text: &[u8]) -> Result<(), String> {
+        if percent_decode(text).decode_utf8().is_err() {
+            return Err("the parameters are not UTF-8: nothing else can be named".to_owned());
+        }
         for (name, value) in form_urlencoded::parse(text) {
             self.take(&name, value.into_owned())?;
         }

@@ -380,6 +380,8 @@ fn requests_need_the_configured_token() {
                 "Authorization: Bearer s3crets",
                 "Authorization: Bearer S3cret",
                 "Authorization: Basic s3cret",
+                "Authorization: Basic czNjcmV0",
+                "Authorization: Basic OnMzY3Jl",
                 "Authorization: s3cret",
                 "Authorization: Bearer",
                 "Authorization: Bearer ",
@@ -394,12 +396,31 @@ fn requests_need_the_configured_token() {
                 assert_eq!(status, 200, "{line} {right}");
             }
         }
+        // A browser's way, which reads only: ":s3cret" and "me:s3cret".
+        for pair in ["OnMzY3JldA==", "bWU6czNjcmV0"] {
+            let headers = ["Host: localhost", &format!("Authorization: Basic {pair}")];
+            assert_eq!(ask(address, "GET /live", &headers, "").await.0, 200, "{pair}");
+            assert_eq!(ask(address, purge, &headers, "").await.0, 401, "{pair}");
+        }
         assert_eq!(shelf.purged.borrow().len(), 2);
         // The token does not override the checks of Host and Origin.
         let token = "Authorization: Bearer s3cret";
         assert_eq!(ask(address, purge, &["Host: evil.example", token], "").await.0, 421);
         let headers = ["Host: localhost", token, "Origin: http://x"];
         assert_eq!(ask(address, purge, &headers, "").await.0, 403);
+    });
+}
+
+#[test]
+fn the_live_page_allows_nothing_from_elsewhere() {
+    with_admin(Guard::default(), |address, _| async move {
+        let (status, page) = ask(address, "GET /live", &["Host: localhost"], "").await;
+        assert!(status == 200 && page.contains("content-type: text/html"), "{page}");
+        assert!(page.contains("content-security-policy: default-src 'none'"), "{page}");
+        assert!(page.contains("src=\"/live.js\""), "{page}");
+        let (status, script) = ask(address, "GET /live.js", &["Host: localhost"], "").await;
+        assert!(status == 200 && script.contains("content-type: text/javascript"), "{script}");
+        assert!(!page.contains("://") && !script.contains("://"));
     });
 }
 
@@ -524,6 +545,7 @@ fn invalid_purges_are_explained() {
             ("POST /purge?everything=all", "X: y", "", "expected 1 or 0"),
             ("POST /purge?soft=1", "X: y", "", "nothing else to purge"),
             ("POST /purge?tag=", "X: y", "", "tag is empty"),
+            ("POST /purge?tag=caf%e9", "X: y", "", "not UTF-8"),
             ("POST /purge?host=", "X: y", "", "is not a host"),
             ("POST /purge?host=a/b", "X: y", "", "is not a host"),
             ("POST /purge?host=u@a", "X: y", "", "is not a host"),
