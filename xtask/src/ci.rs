@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use clap::Args;
 
+use crate::try_packages::chart;
 use crate::{tidy, workspace};
 
 /// Arguments of cargo for all tests, as in the README.
@@ -57,6 +58,10 @@ pub fn run(options: &Options) -> Result<(), String> {
         })?;
     }
     let mut tally = Tally::default();
+    step("chart", || {
+        tally.skips.extend(chart::check()?.map(str::to_owned));
+        Ok(())
+    })?;
     // Built first, so that the seconds of the steps below are those of the tests.
     step("building the tests", || cargo(&[TESTS, &["--no-run"]].concat(), None))?;
     // The tests of the measuring workspace run the program that those of the server leave.

@@ -6,7 +6,7 @@
 //! Debian; their removal must leave nothing. The chart is rendered and validated. What this machine
 //! cannot try is skipped, and said.
 
-mod chart;
+pub mod chart;
 mod root;
 mod running;
 
@@ -38,7 +38,9 @@ pub struct Options {
 ///
 /// The first failure.
 pub fn run(options: &Options) -> Result<(), String> {
-    chart::check()?;
+    if let Some(skipped) = chart::check()? {
+        println!("{skipped}");
+    }
     let mut id = Command::new("id");
     id.arg("-u");
     if output(id)?.trim() != "0" {
