@@ -12,7 +12,6 @@ mod faults;
 mod network;
 mod world;
 
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use testkit::larder::larder_path;
@@ -101,8 +100,7 @@ fn header() -> String {
 
 /// Runs a fault and prints its line. Fails if a response was older than it may be.
 fn run(fault: &Fault) -> Result<ExitCode, String> {
-    let program = std::env::var_os("LARDER_PROGRAM").map_or_else(larder_path, PathBuf::from);
-    let world = World::of(fault.nodes, fault.counted, &program)?;
+    let world = World::of(fault.nodes, fault.counted, &larder_path())?;
     world.begin(fault.first);
     world.run(fault.change, fault.during, fault.after);
     let sum = |nodes: &[usize], phases: &[usize]| {
