@@ -278,11 +278,13 @@ impl ParsedQuestion<'_> {
         (key, owners): (KeyHash, u32),
         mut response: Response<ResponseBody>,
     ) -> Response<ResponseBody> {
-        if response.body().has_stored_field(&[FLEET.as_str(), OWNERS.as_str()]) {
+        if response.body().has_stored_field(&[FLEET, OWNERS, PURGES].each_ref().map(|f| f.as_str()))
+        {
             let is_head = context.head.method == Method::HEAD;
             response = stored_fields::with_map(response, self.services, (is_head, true));
         }
         response.headers_mut().remove(OWNERS);
+        response.headers_mut().remove(PURGES);
         if owners > 1 {
             response.headers_mut().insert(OWNERS, HeaderValue::from(owners));
         }

@@ -364,7 +364,7 @@ impl FetchTask {
                 }
                 let hit_for_miss = self.hit_for_miss_of(&head, age::when_asked(&headers, times));
                 self.note_hit_for_miss(hit_for_miss);
-                self.remove_superseded(&head).await;
+                self.remove_superseded(&head, writer.is_some()).await;
                 (Some(head), hit_for_miss)
             }
             Err(why) => {
@@ -427,13 +427,15 @@ impl FetchTask {
         }
     }
 
-    /// Removes the response that was to be validated if the new one varies by less and is therefore
-    /// stored under another key.
-    async fn remove_superseded(&self, head: &StoredHead) {
-        if let Some(stale) = &self.stale
-            && stale.key != self.key
-            && stale.marker.as_ref().is_some_and(|marker| marker.covers(&head.vary()))
-        {
+    /// Removes the response that was to be validated if the new one does not replace it: because it
+    /// varies by less and is therefore stored under another key, or because it is not stored here.
+    async fn remove_superseded(&self, head: &StoredHead, is_stored: bool) {
+        let Some(stale) = &self.stale else { return };
+        let is_superseded = match stale.key == self.key {
+            true => !is_stored,
+            false => stale.marker.as_ref().is_some_and(|marker| marker.covers(&head.vary())),
+        };
+        if is_superseded {
             self.store.remove(&stale.key).await;
         }
     }

@@ -35,6 +35,7 @@ use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
 use crate::get::vouching;
 use crate::object::lookup::{LookupResult, find};
+use crate::object::metadata::Metadata;
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
@@ -122,6 +123,7 @@ pub(crate) async fn answer(
         let vouched = vouching::vouched(context.site(), &context.head, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         let plan = if is_first { plan } else { cache_request.plan_again(plan, &found) };
+        let plan = cache_request.plan_for_node(plan, &found);
         // Further lookups belong to the same request and are not counted.
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
@@ -190,9 +192,11 @@ impl CacheRequest<'_> {
         };
         match (plan, stored) {
             (Plan::Serve { age, stale }, Some(stored)) => {
+                let age = self.told_age(&stored, age);
                 self.serve(stored, age, stale, transaction).await
             }
             (Plan::Validate { age, cause, fallback }, Some(stored)) => {
+                let age = self.told_age(&stored, age);
                 let why = match cause {
                     Cause::NoCache | Cause::Expired => Fwd::Stale,
                     Cause::RequestNoCache | Cause::RequestMaxAge | Cause::RequestMinFresh => {
@@ -213,6 +217,35 @@ impl CacheRequest<'_> {
             (Plan::Fetch(_) | Plan::Serve { .. } | Plan::Validate { .. }, _) => {
                 self.fetch((key, marker), None, transaction).await
             }
+        }
+    }
+
+    /// Returns the age to send with a stored response. To another node it is greater by what a soft
+    /// purge has cut off the lifetime: the fields, by which that node judges, do not say so.
+    fn told_age(&self, stored: &StoredResponse, age: Seconds) -> Seconds {
+        if self.context.question.is_none() {
+            return age;
+        }
+        age.plus(Metadata::cut_off(&stored.entry, stored.head.packed().lifetime()))
+    }
+
+    /// Returns the plan for another node's question. A node that validates its copy gets no stale
+    /// response, or two nodes would renew each other's; nor does any, after a soft purge.
+    fn plan_for_node(&self, plan: Plan, found: &LookupResult) -> Plan {
+        let (Plan::Serve { age, stale: Some(StalePermit::WhileRevalidate) }, Some(_)) =
+            (plan, &self.context.question)
+        else {
+            return plan;
+        };
+        let LookupResult::Stored(stored) = found else { return plan };
+        let (facts, cause) = (&self.context.facts, Cause::Expired);
+        match facts.conditional || stored.entry.outdated_since().is_some() {
+            true if facts.directives.only_if_cached => Plan::Refuse(Some(cause)),
+            true => {
+                let fallback = Fallback::on(self.context.settings().stale_if);
+                Plan::Validate { age, cause, fallback }
+            }
+            false => plan,
         }
     }
 

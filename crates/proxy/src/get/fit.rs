@@ -130,7 +130,8 @@ impl<'a> FitInput<'a> {
             };
         }
         let selects = |name: &str| names.iter().any(|selects| selects == name);
-        match reuse::decide(packed, selects, self.facts, self.now, self.settings) {
+        let limit = self.services.age_limit();
+        match reuse::decide_limited(packed, selects, self.facts, self.now, self.settings, limit) {
             Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
             Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
             Reuse::Validate { cause: Cause::Expired, .. }

@@ -1,7 +1,7 @@
 //! The metadata of a stored object: the head of a response, or the marker that leads to variants.
 
 use semantics::sparse::Layout;
-use semantics::{Meta, SparseHead, StoredHead, Time, VaryMarker};
+use semantics::{Meta, Seconds, SparseHead, StoredHead, Time, VaryMarker};
 
 use crate::object::head::Head;
 use crate::object::store::Entry;
@@ -61,6 +61,14 @@ impl Metadata {
                 log::warn!("a stored object is ignored: {error}");
                 None
             }
+        }
+    }
+
+    /// Returns by how much a soft purge has cut the lifetime of an entry, of which `left` is left.
+    pub fn cut_off(entry: &Entry, left: Seconds) -> Seconds {
+        match entry.outdated_since().and_then(|_| Metadata::as_stored(entry)) {
+            Some(Metadata::Head(found)) => found.head.packed().lifetime().minus(left),
+            _ => Seconds::ZERO,
         }
     }
 
