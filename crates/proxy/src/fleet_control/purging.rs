@@ -16,7 +16,7 @@ use crate::request::purge_order::Spread;
 /// Stands for nodes whose names are unknown.
 const UNMET: &str = "any other node";
 
-/// How often a node that knows no other looks again.
+/// How often a node that joins looks again.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// How long the response to an unsafe request waits for the other nodes.
@@ -54,13 +54,14 @@ pub(crate) async fn await_others(node: &Arc<Node>, wait: Wait) -> Spread {
         Wait::Purge => Duration::MAX,
         Wait::Request => now.saturating_add(REQUEST_PATIENCE),
     };
-    // A node that has just started may know none of those that have its objects.
-    let knows_none = || node.own().state == State::Joining && node.counted().is_empty();
+    // A node that has just started may know few of those that have its objects, until those that it
+    // knows have said whom they know.
+    let joins = || node.own().state == State::Joining;
     let met_by = latest.min(now.saturating_add(node.patience_of_purges().lease));
-    while knows_none() && node.now() < met_by {
+    while joins() && node.now() < met_by {
         sleep(AGAIN).await;
     }
-    let unmet = knows_none().then(|| (UNMET.to_owned(), "none has been met yet".to_owned()));
+    let unmet = joins().then(|| (UNMET.to_owned(), "not all have been met yet".to_owned()));
     node.refresh_view();
     let (_, number) = node.purges().own();
     let mut changes = node.purges().changes();
