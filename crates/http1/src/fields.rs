@@ -278,6 +278,10 @@ impl semantics::Fields for Fields {
         self.get_all(name)
     }
 
+    fn lines_of(&self, name: UsualName) -> impl Iterator<Item = &[u8]> {
+        self.all_of(name)
+    }
+
     fn line<'a>(&'a self, name: &HeaderName) -> Option<&'a [u8]> {
         self.get(name.as_str())
     }

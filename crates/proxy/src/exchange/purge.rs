@@ -256,10 +256,10 @@ fn read(context: &RequestContext, fields: &HeaderMap, body: &RequestBody) -> Res
 
 /// Removes the tag fields from a response to a client.
 pub(crate) fn hide_tags(options: &Options, response: &mut Response<ResponseBody>) {
-    if options.purging.pass_tags {
+    let headers = response.headers_mut();
+    if options.purging.pass_tags || headers.is_empty() {
         return;
     }
-    let headers = response.headers_mut();
     for name in options.purging.tags.names() {
         if headers.contains_key(name) {
             headers.remove(name);

@@ -134,9 +134,10 @@ impl Edits {
     /// Returns the edits with the values of their variables; `None` if there are no variables.
     pub(crate) fn fill(&self, values: &impl Values) -> Option<Edits> {
         self.has_variables().then(|| {
-            let filled = self.filled_fields(values).into_iter();
-            let set =
-                filled.map(|(name, value)| (name, value.map_or(SetValue::Absent, SetValue::Fixed)));
+            let filled = self.variable_fields(values);
+            let set = self.set_fields(&filled).map(|(name, value)| {
+                (name.clone(), value.cloned().map_or(SetValue::Absent, SetValue::Fixed))
+            });
             Edits { set: set.collect(), remove: self.remove.clone(), usual: self.usual }
         })
     }
@@ -150,14 +151,18 @@ impl Edits {
         self.set.iter().filter_map(filled).collect()
     }
 
-    /// Returns the fields to set with their values.
-    pub(crate) fn filled_fields(&self, values: &impl Values) -> FilledFields {
-        let filled = |value: &SetValue| match value {
-            SetValue::Fixed(value) => Some(value.clone()),
-            SetValue::Template(template) => template.field_value(values),
-            SetValue::Absent => None,
-        };
-        self.set.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    /// Returns the fields to set with their values. `filled` holds those whose values have
+    /// variables ([`Edits::variable_fields`]).
+    pub(crate) fn set_fields<'a>(
+        &'a self,
+        filled: &'a FilledFields,
+    ) -> impl Iterator<Item = (&'a HeaderName, Option<&'a HeaderValue>)> {
+        let mut filled = filled.iter();
+        self.set.iter().map(move |(name, value)| match value {
+            SetValue::Fixed(value) => (name, Some(value)),
+            SetValue::Template(_) => (name, filled.next().and_then(|(_, value)| value.as_ref())),
+            SetValue::Absent => (name, None),
+        })
     }
 
     /// Returns whether the edits remove a field of this name, in any case.
@@ -179,7 +184,10 @@ impl Edits {
 }
 
 /// Sets these fields, and removes those without a value.
-pub(crate) fn set_filled(filled: &FilledFields, fields: &mut impl EditFields) {
+pub(crate) fn set_filled<'a>(
+    filled: impl IntoIterator<Item = (&'a HeaderName, Option<&'a HeaderValue>)>,
+    fields: &mut impl EditFields,
+) {
     for (name, value) in filled {
         match value {
             Some(value) => fields.set_line(name, value),

@@ -5,11 +5,7 @@
 //! or from a trusted proxy in front. `http://a/` and `https://a/` are two objects, because the
 //! first is often only a redirect to the second.
 
-use std::net::IpAddr;
-
 use semantics::{Fields, forwarded};
-
-use crate::message::forwarded::Forwarded;
 
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,20 +39,10 @@ impl Scheme {
         [Scheme::Http, Scheme::Https].into_iter().find(|s| s.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the scheme of a request to a reverse proxy: the one that the client used according
-    /// to the proxy in front, if `client` is a trusted proxy, else that of the connection. Claims
-    /// that are not trusted must already be removed from `fields`.
-    pub fn of_request(
-        connection: Scheme,
-        client: IpAddr,
-        fields: &impl Fields,
-        options: &Forwarded,
-    ) -> Scheme {
-        if !options.trusts(client) {
-            return connection;
-        }
-        let claimed = forwarded::claimed_proto(fields);
-        claimed.and_then(|name| Scheme::named(&name)).unwrap_or(connection)
+    /// Returns the scheme that the client used according to a trusted proxy in front; `None` if it
+    /// states none. Claims that are not trusted must already be removed from `fields`.
+    pub fn claimed(fields: &impl Fields) -> Option<Scheme> {
+        Scheme::named(&forwarded::claimed_proto(fields)?)
     }
 }
 
@@ -68,19 +54,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_trusted_proxy_says_what_its_client_used() {
-        let trust = vec!["10.0.0.0/8".parse().unwrap()].into();
-        let options = Forwarded { trust, ..Forwarded::default() };
+    fn a_proxy_claims_a_known_scheme_or_none() {
         let mut headers = HeaderMap::new();
-        headers.insert("x-forwarded-proto", "https".parse().unwrap());
-        let of = |connection, client: &str, headers: &HeaderMap| {
-            Scheme::of_request(connection, client.parse().unwrap(), headers, &options)
-        };
-        assert_eq!(of(Scheme::Http, "10.1.2.3", &headers), Scheme::Https);
-        assert_eq!(of(Scheme::Http, "::ffff:10.1.2.3", &headers), Scheme::Https);
-        assert_eq!(of(Scheme::Http, "192.0.2.1", &headers), Scheme::Http);
-        assert_eq!(of(Scheme::Https, "10.1.2.3", &HeaderMap::new()), Scheme::Https);
-        headers.insert("x-forwarded-proto", "gopher".parse().unwrap());
-        assert_eq!(of(Scheme::Https, "10.1.2.3", &headers), Scheme::Https);
+        assert_eq!(Scheme::claimed(&headers), None);
+        for (claim, scheme) in
+            [("HTTPS, http", Some(Scheme::Https)), (" http ", Some(Scheme::Http)), ("gopher", None)]
+        {
+            headers.insert("x-forwarded-proto", claim.parse().unwrap());
+            assert_eq!(Scheme::claimed(&headers), scheme, "{claim}");
+        }
     }
 }

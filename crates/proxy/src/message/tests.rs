@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::message::forwarded::Forwarded;
 use crate::message::header_edits::Edits;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing};
@@ -54,8 +53,6 @@ fn sorted(fields: &impl Fields) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// Returns the results of every function that reads a request, as text.
 fn read(request: &impl Fields, own: &Via) -> String {
-    let trust = vec!["10.0.0.0/8".parse().unwrap()];
-    let options = Forwarded { trust: trust.into(), ..Forwarded::default() };
     let asked = |method, version, of_stream| {
         upgrade::asked_by((&method, version), of_stream, request, false)
     };
@@ -68,7 +65,7 @@ fn read(request: &impl Fields, own: &Via) -> String {
         upgrade::protocols(request),
         asked(Method::GET, Version::HTTP_11, false),
         asked(Method::POST, Version::HTTP_2, true),
-        Scheme::of_request(Scheme::Http, [10, 0, 0, 1].into(), request, &options),
+        Scheme::claimed(request),
     );
     format!("{read:?}")
 }

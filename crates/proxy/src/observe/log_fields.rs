@@ -37,14 +37,17 @@ pub struct LogFields {
 }
 
 impl LogFields {
-    /// Removes all texts but keeps their buffers.
+    /// Removes all texts but keeps their buffers. A value is not moved, which would cost more.
     pub fn clear(&mut self) {
-        self.url.clear();
-        self.values.clear();
-        self.variables.clear();
-        let (url, values) = (std::mem::take(&mut self.url), std::mem::take(&mut self.values));
-        let variables = std::mem::take(&mut self.variables);
-        *self = LogFields { url, values, variables, ..LogFields::default() };
+        let LogFields { format, url, values, variables, trace, asked, .. } = self;
+        (url.clear(), values.clear(), variables.clear());
+        (*format, *trace, *asked) = (None, None, None);
+        let LogFields { referer, user_agent, content_type, request_id, site, rule, .. } = self;
+        for place in [referer, user_agent, content_type, request_id, site, rule] {
+            *place = None;
+        }
+        let LogFields { upstream_time, first_byte, age, head_bytes, .. } = self;
+        (*upstream_time, *first_byte, *age, *head_bytes) = (None, None, None, 0);
     }
 
     /// Returns the number of bytes of memory allocated for the texts.

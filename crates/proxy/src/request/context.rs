@@ -500,7 +500,7 @@ impl RequestContext {
             .filter(|responses| responses.edit_for_clients())
             .and_then(|responses| responses.client_edits(decision()?, Some(edits)));
         let edits = decided.as_ref().unwrap_or(edits);
-        Some(edits.fill(&RequestValues { response: Some(response), ..self.values() }))
+        Some(edits.fill(|| RequestValues { response: Some(response), ..self.values() }))
     }
 
     /// Replaces the entity tags of compressed forms in a request to the origin by its own.

@@ -52,8 +52,7 @@ pub(crate) fn prepare(
     let mut host = head.target.take_host();
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
-    let known = FoundClasses::default();
-    let (rule, classes) = rule_for(options, head, (&found, &known), from);
+    let (rule, classes) = rule_for(options, head, &found, from);
     let with_variables = rule.as_deref().filter(|rule| rule.request.has_variables());
     let filled = with_variables.map(|rule| {
         let with_classes = Some((rule, &classes));
@@ -67,7 +66,8 @@ pub(crate) fn prepare(
     }
     // Values of variables are the client's.
     if let Some(filled) = filled {
-        set_filled(&filled, &mut head.fields);
+        let filled = filled.iter().map(|(name, value)| (name, value.as_ref()));
+        set_filled(filled, &mut head.fields);
     }
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
     let identity = Identity::of(&head.fields, settings);
@@ -105,24 +105,24 @@ pub(crate) fn with_values(rule: &Arc<Rule>, values: &RequestValues<'_>) -> Arc<R
     Arc::new(Rule { answer, responses, locations, substitution, ..Rule::clone(rule) })
 }
 
-/// Finds the operator's rule for a request, and looks up the classes that it uses. `known` is where
-/// classes are noted.
+/// Finds the operator's rule for a request, and looks up the classes that it uses.
 fn rule_for(
     options: &Options,
     head: &RequestHead,
-    (target, known): (&Target<'_>, &FoundClasses),
+    target: &Target<'_>,
     from: Requester<'_>,
 ) -> (Option<Arc<Rule>>, ClassValues) {
     let rules = &options.rules;
     if rules.is_empty() {
         return (None, ClassValues::default());
     }
+    let known = FoundClasses::default();
     let client = match rules.look_at_clients() {
         true => options.forwarded.client(from.client.ip(), &head.fields),
         false => from.client.ip(),
     };
     let from = (client, from.listener);
-    let found = with_facts(options, head, (target, known), from, |asked| {
+    let found = with_facts(options, head, (target, &known), from, |asked| {
         let mut rule = rules.find(asked, &head.fields);
         let classes = rule.as_ref().map(|of| ClassValues::of(&of.classes, asked, &head.fields));
         if known.are_ambiguous() {

@@ -15,7 +15,7 @@ use http::{Method, StatusCode, Version, header};
 use http1::{RequestHead, percent_encoded};
 use net::address::bare;
 use semantics::forwarded::X_FORWARDED_PROTO;
-use semantics::{EditFields, Fields, UsualNames, claims, value};
+use semantics::{EditFields, Fields, UsualName, UsualNames, claims, value};
 use upstream::message::via::has_member;
 use upstream::send::origin::VERSION;
 
@@ -70,10 +70,10 @@ pub(crate) fn distrust(
         return connection;
     }
     options.forwarded.trust_fields.settle(fields);
-    let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
+    let scheme = Scheme::claimed(fields).unwrap_or(connection);
     // The origin server must be told the scheme that is in the key.
-    let told = HeaderValue::from_static(scheme.name());
-    if fields.has_any(HAS_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
+    if fields.has_any(HAS_PROTO) && !fields.lines_of(PROTO).eq([scheme.name().as_bytes()]) {
+        let told = HeaderValue::from_static(scheme.name());
         fields.set_line(&X_FORWARDED_PROTO, &told);
     }
     scheme
@@ -252,6 +252,8 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
     Ok((bare(host), port.ok_or_else(bad)?))
 }
 
+const HOST: UsualName = UsualName::known("host");
+const PROTO: UsualName = UsualName::known("x-forwarded-proto");
 const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
 const HAS_PROTO: UsualNames = UsualNames::of(&["x-forwarded-proto"]);
 
@@ -318,7 +320,7 @@ fn check_scheme(
 /// Returns the single Host field. Several of them, even equal ones, are an attack or a mistake (RFC
 /// 9112, 3.2).
 fn single_host(fields: &impl Fields) -> Result<Option<&str>, Refused> {
-    let mut hosts = fields.lines(&header::HOST);
+    let mut hosts = fields.lines_of(HOST);
     let Some(host) = hosts.next() else { return Ok(None) };
     if hosts.next().is_some() {
         return Err(Refused::bad(Invalid::Host, "The request has more than one Host field."));

@@ -53,7 +53,9 @@ pub(crate) struct Common<'a> {
     pub status: &'a HitStatus,
     pub pseudonym: &'a str,
     /// Fields that clients must not see.
-    pub hidden: Option<&'a TagFields>,
+    hidden: Option<&'a TagFields>,
+    /// A bit for each length of their names, modulo 64, which rules out most names.
+    hidden_lengths: u64,
     /// True if another node gets the response.
     pub is_peer: bool,
 }
@@ -270,12 +272,19 @@ impl<'a> Common<'a> {
     pub fn of(services: &'a Services, options: &'a Options, is_peer: bool) -> Common<'a> {
         let purging = &options.purging;
         let hidden = (!purging.pass_tags && !is_peer).then_some(&purging.tags);
+        let names = hidden.into_iter().flat_map(TagFields::names);
+        let hidden_lengths = names.fold(0, |all, name| all | length_bit(name.as_str().as_bytes()));
         let Shared { hit_status: status, pseudonym, .. } = &*services.shared;
-        Common { status, pseudonym: pseudonym.as_str(), hidden, is_peer }
+        Common { status, pseudonym: pseudonym.as_str(), hidden, hidden_lengths, is_peer }
     }
 
     fn hides(&self, name: &[u8]) -> bool {
         let is_hidden = |hidden: &HeaderName| hidden.as_str().as_bytes().eq_ignore_ascii_case(name);
-        self.hidden.is_some_and(|fields| fields.names().any(is_hidden))
+        self.hidden_lengths & length_bit(name) != 0
+            && self.hidden.is_some_and(|fields| fields.names().any(is_hidden))
     }
+}
+
+fn length_bit(name: &[u8]) -> u64 {
+    1 << (name.len() % 64)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::message::header_edits::{Edits, FilledFields, set_filled};
 use crate::message::template::{Stage, Values};
@@ -66,8 +66,15 @@ impl ClientEdits {
     }
 
     /// Returns the edits of one response, with the values of their variables.
-    pub(crate) fn fill(self: &Arc<ClientEdits>, values: &impl Values) -> FilledEdits {
-        FilledEdits { set: self.edits.filled_fields(values), of: self.clone() }
+    pub(crate) fn fill<V: Values>(
+        self: &Arc<ClientEdits>,
+        values: impl FnOnce() -> V,
+    ) -> FilledEdits {
+        let filled = match self.edits.has_variables() {
+            true => self.edits.variable_fields(&values()),
+            false => FilledFields::new(),
+        };
+        FilledEdits { of: self.clone(), filled }
     }
 
     /// Removes the hidden fields.
@@ -83,7 +90,8 @@ impl ClientEdits {
 /// Edits of one response.
 pub(crate) struct FilledEdits {
     of: Arc<ClientEdits>,
-    set: FilledFields,
+    /// The fields to set whose values have variables.
+    filled: FilledFields,
 }
 
 impl FilledEdits {
@@ -91,7 +99,7 @@ impl FilledEdits {
     pub fn apply(&self, fields: &mut HeaderMap) {
         self.of.hide(fields);
         self.of.edits.remove(fields);
-        set_filled(&self.set, fields);
+        set_filled(self.set(), fields);
     }
 
     /// Returns whether there are pages in place of errors.
@@ -102,14 +110,17 @@ impl FilledEdits {
     /// Returns whether fields of this name, in any case, are removed or replaced.
     pub fn leave_out(&self, name: &[u8]) -> bool {
         self.of.hides(name)
-            || self.set.iter().any(|(set, _)| name.eq_ignore_ascii_case(set.as_str().as_bytes()))
+            || self.set().any(|(set, _)| name.eq_ignore_ascii_case(set.as_str().as_bytes()))
             || self.of.edits.removes(name)
     }
 
     /// Returns the names and values of the fields that replace others.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.set.iter().filter_map(|(name, value)| {
-            Some((name.as_str().as_bytes(), value.as_ref()?.as_bytes()))
-        })
+        self.set().filter_map(|(name, value)| Some((name.as_str().as_bytes(), value?.as_bytes())))
+    }
+
+    /// Returns the fields to set, and those to remove, which have no value.
+    fn set(&self) -> impl Iterator<Item = (&HeaderName, Option<&HeaderValue>)> {
+        self.of.edits.set_fields(&self.filled)
     }
 }

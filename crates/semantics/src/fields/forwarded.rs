@@ -17,13 +17,16 @@ use crate::fields::list::{is_token, is_token_byte};
 use crate::fields::value;
 use crate::fields::vary::Vary;
 use crate::fields::view::{EditFields, Fields};
-use crate::settings::usual_names::UsualNames;
+use crate::settings::usual_names::{UsualName, UsualNames};
 
 /// `X-Forwarded-For`.
 pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// `X-Forwarded-Proto`.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+const OF_HOPS: UsualName = UsualName::known("forwarded");
+const PROTO: UsualName = UsualName::known("x-forwarded-proto");
 
 const HAS_FORWARDED: UsualNames = UsualNames::of(&["forwarded"]);
 const HAS_PROTO: UsualNames = UsualNames::of(&["forwarded", "x-forwarded-proto"]);
@@ -115,19 +118,21 @@ pub fn claimed_proto(request: &impl Fields) -> Option<Cow<'_, str>> {
     if !request.has_any(HAS_PROTO) {
         return None;
     }
-    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
-    let proto = elements.and_then(|elements| {
-        let pairs = elements.into_iter().next()?;
-        pairs.into_iter().find(|(name, _)| name == "proto").map(|(_, value)| Cow::Owned(value))
-    });
-    proto.or_else(|| match joined(request, &X_FORWARDED_PROTO)? {
+    if let Some(elements) = joined(request.lines_of(OF_HOPS)).and_then(|text| elements(&text)) {
+        let mut first = elements.into_iter().next().into_iter().flatten();
+        if let Some((_, value)) = first.find(|(name, _)| name == "proto") {
+            return Some(Cow::Owned(value));
+        }
+    }
+    match joined(request.lines_of(PROTO))? {
         Cow::Borrowed(text) => Some(Cow::Borrowed(first_member(text))),
         Cow::Owned(text) => Some(Cow::Owned(first_member(&text).to_owned())),
-    })
+    }
 }
 
 fn first_member(text: &str) -> &str {
-    text.split(',').next().unwrap_or_default().trim()
+    let end = text.bytes().position(|byte| byte == b',');
+    end.map_or(text, |end| text[..end].trim_ascii_end())
 }
 
 /// Rewrites the `Forwarded` of a trusted proxy so that it has only one host and one scheme, those
@@ -138,7 +143,7 @@ pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
     if !request.has_any(HAS_FORWARDED) {
         return None;
     }
-    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
+    let elements = joined(request.lines_of(OF_HOPS)).and_then(|text| elements(&text));
     request.remove_lines(&FORWARDED);
     let (mut host, mut text) = (None, String::new());
     for (number, pairs) in elements?.into_iter().enumerate() {
@@ -255,18 +260,17 @@ pub(crate) fn is_host(text: &str) -> bool {
 }
 
 /// Returns the lines of a field joined into one; `None` if there is none, or one is not plain text.
-pub(crate) fn joined<'a>(request: &'a impl Fields, name: &HeaderName) -> Option<Cow<'a, str>> {
-    let mut lines = request.lines(name);
+pub(crate) fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, str>> {
     let first = value::text(lines.next()?)?;
     let Some(second) = lines.next() else {
-        return Some(Cow::Borrowed(first.trim_matches(BLANKS)));
+        return Some(Cow::Borrowed(first.trim_ascii()));
     };
     let mut whole = first.to_owned();
     for line in std::iter::once(second).chain(lines) {
         whole.push_str(", ");
         whole.push_str(value::text(line)?);
     }
-    Some(Cow::Owned(whole.trim_matches(BLANKS).to_owned()))
+    Some(Cow::Owned(whole.trim_ascii().to_owned()))
 }
 
 /// Joins the existing lines and `value` into one line, because many origins read only one.

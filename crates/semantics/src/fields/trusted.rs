@@ -137,8 +137,9 @@ fn settled(request: &impl Fields, name: &HeaderName) -> Settled {
     if !request.has(name) {
         return Settled::AsItIs;
     }
-    let joined = forwarded::joined(request, name);
-    let Some(value) = joined.and_then(|value| one_form(name, value)) else {
+    let Some(value) =
+        forwarded::joined(request.lines(name)).and_then(|value| one_form(name, value))
+    else {
         return Settled::NotBelieved;
     };
     if only_line(request, name) == Some(value.as_bytes()) {

@@ -24,6 +24,11 @@ pub trait Fields {
         self.lines_named(name.as_str())
     }
 
+    /// Returns the lines of a field with a usual name, in order.
+    fn lines_of(&self, name: UsualName) -> impl Iterator<Item = &[u8]> {
+        self.lines_named(name.as_str())
+    }
+
     /// Returns the first line of a field.
     fn line<'a>(&'a self, name: &HeaderName) -> Option<&'a [u8]> {
         self.lines(name).next()

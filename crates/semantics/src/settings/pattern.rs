@@ -12,18 +12,21 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
     text: String,
+    /// Length in bytes of the text before the first star.
+    begin: usize,
     ignores_case: bool,
 }
 
 impl Pattern {
     /// Returns a case-sensitive pattern.
     pub fn new(text: &str) -> Pattern {
-        Pattern { text: text.to_owned(), ignores_case: false }
+        let begin = text.find('*').unwrap_or(text.len());
+        Pattern { text: text.to_owned(), begin, ignores_case: false }
     }
 
     /// Returns a case-insensitive pattern.
     pub fn ignoring_case(text: &str) -> Pattern {
-        Pattern { text: text.to_owned(), ignores_case: true }
+        Pattern { ignores_case: true, ..Pattern::new(text) }
     }
 
     /// Returns the text of the pattern.
@@ -34,11 +37,9 @@ impl Pattern {
     /// Returns whether the pattern matches the whole of `text`.
     pub fn matches(&self, text: &[u8]) -> bool {
         let pattern = self.text.as_bytes();
-        let begin = pattern.iter().position(|byte| *byte == b'*').unwrap_or(pattern.len());
-        let (pattern, text) = match text.split_at_checked(begin) {
-            Some((first, rest)) if self.are_equal(&pattern[..begin], first) => {
-                (&pattern[begin..], rest)
-            }
+        let (begin, pattern) = pattern.split_at(self.begin);
+        let (pattern, text) = match text.split_at_checked(self.begin) {
+            Some((first, rest)) if self.are_equal(begin, first) => (pattern, rest),
             _ => return false,
         };
         if let b"*" = pattern {

@@ -25,6 +25,13 @@ macro_rules! key {
     };
 }
 
+/// Returns the text that precedes the text in a JSON member other than the first.
+macro_rules! text_key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":\"").as_bytes()
+    };
+}
+
 /// Source of a response, in Squid's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hierarchy<'a> {
@@ -177,41 +184,41 @@ impl Record<'_> {
         out.extend_from_slice(b",\"client\":\"");
         text::address(self.client, out);
         out.push(b'"');
-        string(key!("method"), Some(self.method.as_bytes()).filter(|m| !m.is_empty()), out);
+        string(text_key!("method"), Some(self.method.as_bytes()).filter(|m| !m.is_empty()), out);
         let (before, after) = split_user(self.url.as_bytes());
         if !(before.is_empty() && after.is_empty()) {
-            string_of_two(key!("url"), (before, after), out);
+            string_of_two(text_key!("url"), (before, after), out);
         }
-        name(key!("version"), version_text(self.version), out);
+        name(text_key!("version"), version_text(self.version), out);
         out.extend_from_slice(key!("status"));
         text::number(u64::from(self.status), out);
         if let Some(tls) = self.tls {
-            name(key!("tls"), tls.version, out);
-            name(key!("cipher"), tls.cipher, out);
-            string(key!("sni"), tls.sni.as_deref().map(str::as_bytes), out);
+            name(text_key!("tls"), tls.version, out);
+            name(text_key!("cipher"), tls.cipher, out);
+            string(text_key!("sni"), tls.sni.as_deref().map(str::as_bytes), out);
         }
         out.extend_from_slice(key!("bytes_out"));
         text::number(self.bytes_out, out);
         out.extend_from_slice(key!("body_out"));
         text::number(self.body_out, out);
-        name(key!("outcome"), self.outcome.name(), out);
+        name(text_key!("outcome"), self.outcome.name(), out);
         if let Some(reason) = self.outcome.reason() {
-            name(key!("reason"), reason, out);
+            name(text_key!("reason"), reason, out);
         }
         out.extend_from_slice(key!("aborted"));
         out.extend_from_slice(if self.aborted { b"true" } else { b"false" });
         if let Hierarchy::Direct(peer) | Hierarchy::Parent(peer) = self.hierarchy {
-            string(key!("upstream"), Some(peer.as_bytes()), out);
+            string(text_key!("upstream"), Some(peer.as_bytes()), out);
         }
-        string(key!("upstream_addr"), self.upstream_addresses.map(str::as_bytes), out);
+        string(text_key!("upstream_addr"), self.upstream_addresses.map(str::as_bytes), out);
         if let Some(texts) = self.texts {
             json_texts(texts, out);
         }
         if let Some(referer) = self.referer {
-            string_of_two(key!("referer"), split_user(referer), out);
+            string_of_two(text_key!("referer"), split_user(referer), out);
         }
-        string(key!("user_agent"), self.user_agent, out);
-        string(key!("content_type"), self.content_type, out);
+        string(text_key!("user_agent"), self.user_agent, out);
+        string(text_key!("content_type"), self.content_type, out);
         out.push(b'}');
     }
 
@@ -292,12 +299,12 @@ fn json_texts(texts: &LogFields, out: &mut Vec<u8>) {
         out.extend_from_slice(key!("first_byte_ms"));
         fractional_millis(time, out);
     }
-    string(key!("request_id"), texts.request_id(), out);
+    string(text_key!("request_id"), texts.request_id(), out);
     let trace = texts.trace();
-    string(key!("trace_id"), trace.map(TraceContext::trace_id), out);
-    string(key!("span_id"), trace.map(TraceContext::span_id), out);
-    string(key!("site"), texts.site(), out);
-    string(key!("rule"), texts.rule(), out);
+    string(text_key!("trace_id"), trace.map(TraceContext::trace_id), out);
+    string(text_key!("span_id"), trace.map(TraceContext::span_id), out);
+    string(text_key!("site"), texts.site(), out);
+    string(text_key!("rule"), texts.rule(), out);
 }
 
 /// Appends milliseconds with three decimals.
@@ -374,7 +381,6 @@ fn split_user(url: &[u8]) -> (&[u8], &[u8]) {
 #[inline]
 fn name(key: &[u8], name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(key);
-    out.push(b'"');
     out.extend_from_slice(name.as_bytes());
     out.push(b'"');
 }
@@ -391,7 +397,6 @@ fn string(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
 #[inline]
 fn string_of_two(key: &[u8], (first, second): (&[u8], &[u8]), out: &mut Vec<u8>) {
     out.extend_from_slice(key);
-    out.push(b'"');
     if !first.is_empty() {
         text::json(first, out);
     }

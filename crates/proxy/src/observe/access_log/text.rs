@@ -135,12 +135,14 @@ impl Calendar {
 #[inline]
 pub fn all(bytes: &[u8], accepts: impl Fn(u8) -> bool) -> bool {
     const BLOCK: usize = 16;
-    let refused = |b: &u8| u8::from(!accepts(*b));
-    let block = |block: &[u8; BLOCK]| block.iter().fold(0, |any, b| any | refused(b)) == 0;
-    match bytes.last_chunk::<BLOCK>() {
-        Some(last) => bytes.as_chunks::<BLOCK>().0.iter().all(block) && block(last),
-        None => bytes.iter().all(|&b| accepts(b)),
+    let Some(last) = bytes.last_chunk::<BLOCK>() else {
+        return bytes.iter().all(|&b| accepts(b));
+    };
+    let mut refused = [0; BLOCK];
+    for block in bytes.as_chunks::<BLOCK>().0.iter().chain([last]) {
+        refused.iter_mut().zip(block).for_each(|(any, b)| *any |= u8::from(!accepts(*b)));
     }
+    refused == [0; BLOCK]
 }
 
 /// Returns whether a byte needs no escaping within quotes.

@@ -1,6 +1,7 @@
 //! The conditions of a list of rules, compiled so that a request finds its rule without trying each
 //! rule ([`tables`](crate::rules::tables)).
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -128,14 +129,15 @@ impl RuleIndex {
             if let Some(tests) = &self.fields {
                 fitting.narrow_by_layers(&tests.layers, |layers| tests.look_up(fields, layers));
             }
-            let readings = match self.looks_at_urls {
+            let readings = LazyCell::new(|| match self.looks_at_urls {
                 true => readings::with_query(asked.path, &readings),
                 false => readings::of_path(&readings),
-            };
+            });
             let mut found = Numbers::new();
             for number in numbers(fitting.bits()) {
-                let keeps_out = contains(keep_out, number);
-                if !self.rest_holds(number, asked, fields, (&readings, keeps_out)) {
+                if let Some(rest) = self.rests.as_ref().and_then(|rests| rests[number].as_ref())
+                    && !rest_holds(rest, asked, fields, (&readings, contains(keep_out, number)))
+                {
                     continue;
                 }
                 // Memory holds far fewer rules than `u32::MAX`.
@@ -167,27 +169,6 @@ impl RuleIndex {
                 found.push(number | MISSED);
             }
         }
-    }
-
-    /// Returns whether what the columns do not cover of a rule's condition holds: in any reading of
-    /// path and query for a rule that keeps requests out, else in all of them.
-    fn rest_holds(
-        &self,
-        number: usize,
-        asked: &RuleFacts<'_>,
-        fields: &impl Fields,
-        (readings, keeps_out): (&UrlReadings<'_>, bool),
-    ) -> bool {
-        let Some(rest) = self.rests.as_ref().and_then(|rests| rests[number].as_ref()) else {
-            return true;
-        };
-        let mut readings = readings.iter();
-        let mut holds = |reading| rest.holds_for_url(asked, fields, reading, keeps_out);
-        rest.holds_apart_from_url(asked, fields, keeps_out)
-            && match keeps_out {
-                true => readings.any(&mut holds),
-                false => readings.all(&mut holds),
-            }
     }
 
     /// Returns the numbers of all rules that match this site, host and path for some method, fields
@@ -236,6 +217,23 @@ impl RuleIndex {
             });
         }
     }
+}
+
+/// Returns whether `rest`, what the columns do not cover of a rule's condition, holds: in any
+/// reading of path and query for a rule that keeps requests out, else in all of them.
+fn rest_holds(
+    rest: &Condition,
+    asked: &RuleFacts<'_>,
+    fields: &impl Fields,
+    (readings, keeps_out): (&UrlReadings<'_>, bool),
+) -> bool {
+    let mut readings = readings.iter();
+    let mut holds = |reading| rest.holds_for_url(asked, fields, reading, keeps_out);
+    rest.holds_apart_from_url(asked, fields, keeps_out)
+        && match keeps_out {
+            true => readings.any(&mut holds),
+            false => readings.all(&mut holds),
+        }
 }
 
 /// Conditions on fields. All conditions of a rule must hold. The sets have several layers: the

@@ -26,30 +26,29 @@ pub(crate) struct PatternTable<V> {
     entries: Vec<(Pattern, V)>,
     /// Positions of the patterns without a piece, which consist only of stars.
     without_piece: Vec<usize>,
-    starts: Option<Pieces<NFA>>,
-    ends: Option<Pieces<NFA>>,
-    inside: Option<Inside>,
+    starts: Option<Pieces>,
+    ends: Option<Pieces>,
+    inside: Option<Pieces>,
 }
-
-/// Pieces found anywhere in a text.
-#[derive(Clone, Debug)]
-enum Inside {
-    /// Few pieces, in the form that is fastest and takes the most memory.
-    Few(Pieces<DFA>),
-    Many(Pieces<NFA>),
-}
-
-/// Maximum total length of the pieces in `Inside::Few`, in bytes. The automaton has about as many
-/// states, of at most 1 KiB each.
-const FEW: usize = 512;
 
 /// Pieces of patterns that are searched in the same place of a text.
 #[derive(Clone, Debug)]
-struct Pieces<A> {
-    automaton: A,
+struct Pieces {
+    automaton: PieceAutomaton,
     /// For each piece, the positions of the patterns filed under it.
     patterns: Vec<Vec<usize>>,
 }
+
+#[derive(Clone, Debug)]
+enum PieceAutomaton {
+    /// Of few pieces, in the form that is fastest and takes the most memory.
+    Few(DFA),
+    Many(NFA),
+}
+
+/// Maximum total length of the pieces in `PieceAutomaton::Few`, in bytes. The automaton has about
+/// as many states, of at most 1 KiB each.
+const FEW: usize = 512;
 
 /// Place of a piece in a text, in order of increasing cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,10 +78,8 @@ impl<V> PatternTable<V> {
         if let Some(ends) = &self.ends {
             ends.at_start(text.iter().rev(), &mut compare);
         }
-        match &self.inside {
-            None => {}
-            Some(Inside::Few(pieces)) => pieces.anywhere(text, &mut compare),
-            Some(Inside::Many(pieces)) => pieces.anywhere(text, &mut compare),
+        if let Some(inside) = &self.inside {
+            inside.anywhere(text, &mut compare);
         }
     }
 }
@@ -90,35 +87,31 @@ impl<V> PatternTable<V> {
 /// Positions of the patterns filed under each piece.
 type Filed = BTreeMap<Vec<u8>, Vec<usize>>;
 
-impl Inside {
-    /// Makes the automaton of these pieces; `None` if there are too many.
-    fn new(filed: &Filed) -> Option<Inside> {
-        if filed.keys().map(Vec::len).sum::<usize>() > FEW {
-            return Pieces::new(filed).map(Inside::Many);
-        }
-        let mut builder = DFA::builder();
-        builder.prefilter(false).ascii_case_insensitive(true).start_kind(StartKind::Unanchored);
-        let automaton = builder.build(filed.keys()).ok()?;
-        Some(Inside::Few(Pieces { automaton, patterns: filed.values().cloned().collect() }))
-    }
-}
-
-impl Pieces<NFA> {
-    /// Makes the automaton of these pieces; `None` if there are too many.
-    fn new(filed: &Filed) -> Option<Pieces<NFA>> {
-        let mut builder = NFA::builder();
-        builder.prefilter(false).ascii_case_insensitive(true);
-        let automaton = builder.build(filed.keys()).ok()?;
+impl Pieces {
+    /// Compiles these pieces, to be searched at the begin of a text if `anchored`; `None` if there
+    /// are too many.
+    fn new(filed: &Filed, anchored: Anchored) -> Option<Pieces> {
+        let kind = match anchored.is_anchored() {
+            true => StartKind::Anchored,
+            false => StartKind::Unanchored,
+        };
+        let automaton = if filed.keys().map(Vec::len).sum::<usize>() <= FEW {
+            let mut builder = DFA::builder();
+            builder.prefilter(false).ascii_case_insensitive(true).start_kind(kind);
+            PieceAutomaton::Few(builder.build(filed.keys()).ok()?)
+        } else {
+            let mut builder = NFA::builder();
+            builder.prefilter(false).ascii_case_insensitive(true);
+            PieceAutomaton::Many(builder.build(filed.keys()).ok()?)
+        };
         Some(Pieces { automaton, patterns: filed.values().cloned().collect() })
     }
-}
 
-impl<A: Automaton> Pieces<A> {
     /// Finds the pieces that a text begins with.
     fn at_start<'t>(&self, text: impl Iterator<Item = &'t u8>, found: &mut impl FnMut(&[usize])) {
-        self.walk(Anchored::Yes, text, |length, piece| {
+        self.walk(Anchored::Yes, text, |at, length, piece| {
             // Other pieces end at the same position but begin later.
-            if self.automaton.pattern_len(piece) == length {
+            if at == length {
                 found(&self.patterns[piece.as_usize()]);
             }
         });
@@ -129,7 +122,7 @@ impl<A: Automaton> Pieces<A> {
         let mut seen = SEEN.take();
         seen.clear();
         seen.resize(self.patterns.len().div_ceil(64), 0);
-        self.walk(Anchored::No, text.iter(), |_, piece| {
+        self.walk(Anchored::No, text.iter(), |_, _, piece| {
             let (word, bit) = (piece.as_usize() / 64, 1 << (piece.as_usize() % 64));
             if seen[word] & bit == 0 {
                 seen[word] |= bit;
@@ -140,26 +133,40 @@ impl<A: Automaton> Pieces<A> {
     }
 
     /// Calls `found` for each piece that ends at a position of the text, with the number of bytes
-    /// read so far.
+    /// read so far and the length of the piece.
     fn walk<'t>(
         &self,
         anchored: Anchored,
         text: impl Iterator<Item = &'t u8>,
-        mut found: impl FnMut(usize, PatternID),
+        found: impl FnMut(usize, usize, PatternID),
     ) {
-        let automaton = &self.automaton;
-        let Ok(mut state) = automaton.start_state(anchored) else { return };
-        for (at, byte) in text.enumerate() {
-            state = automaton.next_state(anchored, state, *byte);
-            if !automaton.is_special(state) {
-                continue;
-            }
-            if automaton.is_dead(state) {
-                return;
-            }
-            if automaton.is_match(state) {
-                let pieces = 0..automaton.match_len(state);
-                pieces.for_each(|piece| found(at + 1, automaton.match_pattern(state, piece)));
+        match &self.automaton {
+            PieceAutomaton::Few(automaton) => walk(automaton, anchored, text, found),
+            PieceAutomaton::Many(automaton) => walk(automaton, anchored, text, found),
+        }
+    }
+}
+
+/// See [`Pieces::walk`].
+fn walk<'t>(
+    automaton: &impl Automaton,
+    anchored: Anchored,
+    text: impl Iterator<Item = &'t u8>,
+    mut found: impl FnMut(usize, usize, PatternID),
+) {
+    let Ok(mut state) = automaton.start_state(anchored) else { return };
+    for (at, byte) in text.enumerate() {
+        state = automaton.next_state(anchored, state, *byte);
+        if !automaton.is_special(state) {
+            continue;
+        }
+        if automaton.is_dead(state) {
+            return;
+        }
+        if automaton.is_match(state) {
+            for number in 0..automaton.match_len(state) {
+                let piece = automaton.match_pattern(state, number);
+                found(at + 1, automaton.pattern_len(piece), piece);
             }
         }
     }
@@ -186,26 +193,22 @@ impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
         }
         let [starts, ends, inside] = filed;
         PatternTable {
-            starts: compiled(starts, &mut without_piece, Pieces::new),
-            ends: compiled(ends, &mut without_piece, Pieces::new),
-            inside: compiled(inside, &mut without_piece, Inside::new),
+            starts: compiled(starts, &mut without_piece, Anchored::Yes),
+            ends: compiled(ends, &mut without_piece, Anchored::Yes),
+            inside: compiled(inside, &mut without_piece, Anchored::No),
             entries,
             without_piece,
         }
     }
 }
 
-/// Returns the automaton that `make` builds from pieces, if there are any. If it cannot be built,
-/// the patterns move to `without_piece`.
-fn compiled<T>(
-    filed: Filed,
-    without_piece: &mut Vec<usize>,
-    make: impl FnOnce(&Filed) -> Option<T>,
-) -> Option<T> {
+/// Returns the automaton of pieces, if there are any. If it cannot be built, the patterns move to
+/// `without_piece`.
+fn compiled(filed: Filed, without_piece: &mut Vec<usize>, anchored: Anchored) -> Option<Pieces> {
     if filed.is_empty() {
         return None;
     }
-    let made = make(&filed);
+    let made = Pieces::new(&filed, anchored);
     if made.is_none() {
         without_piece.extend(filed.into_values().flatten());
     }

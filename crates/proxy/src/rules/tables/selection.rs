@@ -1,6 +1,7 @@
 //! The rules that match a request by the conditions checked so far.
 
 use std::cell::RefCell;
+use std::mem;
 
 use crate::rules::tables::column::Column;
 use crate::rules::tables::rule_set::{RuleSet, numbers, words_for};
@@ -9,9 +10,10 @@ use crate::rules::tables::words::Words;
 /// Rules that match so far; initially all of them. Once none is left, lookups are skipped.
 pub(crate) struct Selection {
     fits: Vec<u64>,
-    /// Buffers of the columns.
+    /// Buffers of the columns; no bit is set between two of them.
     strict: Vec<u64>,
     loose: Vec<u64>,
+    /// Buffer of several readings or layers.
     part: Vec<u64>,
 }
 
@@ -27,8 +29,11 @@ impl Selection {
     /// Calls `use_it` with the selection of all `count` rules. It must not begin another selection.
     pub fn with<R>(count: usize, use_it: impl FnOnce(&mut Selection) -> R) -> R {
         BUFFERS.with_borrow_mut(|selection| {
+            let words = words_for(count);
             selection.fits.clear();
-            selection.fits.resize(words_for(count), u64::MAX);
+            selection.fits.resize(words, u64::MAX);
+            selection.strict.resize(words, 0);
+            selection.loose.resize(words, 0);
             if let Some(last) = selection.fits.last_mut()
                 && !count.is_multiple_of(64)
             {
@@ -57,9 +62,15 @@ impl Selection {
         if self.is_empty() {
             return;
         }
-        copy(&column.any, &mut self.part);
-        look_up(&column.table, &mut self.part);
-        and(&mut self.fits, &self.part);
+        look_up(&column.table, &mut self.strict);
+        self.keep_found(&column.any);
+    }
+
+    /// Keeps the rules of `any` and those in `strict`.
+    fn keep_found(&mut self, any: &[u64]) {
+        for ((to, found), any) in self.fits.iter_mut().zip(&mut self.strict).zip(any) {
+            *to &= mem::take(found) | any;
+        }
     }
 
     /// Keeps the rules of `loosely` whose condition matches loosely, and the other rules whose
@@ -72,10 +83,8 @@ impl Selection {
         if self.is_empty() {
             return;
         }
-        copy(&column.any, &mut self.strict);
-        copy(&column.any, &mut self.loose);
         look_up(&column.table, &mut self.strict, &mut self.loose);
-        self.keep(loosely);
+        self.keep(&column.any, loosely);
     }
 
     /// Keeps the rules of `loosely` that name a method in any case, and the other rules that name
@@ -107,22 +116,21 @@ impl Selection {
             return;
         }
         let mut readings = readings.into_iter();
-        copy(&column.any, &mut self.strict);
         if let Some(first) = readings.next() {
             look_up(&column.table, first, &mut self.strict);
         }
         let Some(second) = readings.next() else {
-            and(&mut self.fits, &self.strict);
-            return;
+            return self.keep_found(&column.any);
         };
         copy(&self.strict, &mut self.loose);
         for reading in std::iter::once(second).chain(readings) {
-            copy(&column.any, &mut self.part);
+            self.part.clear();
+            self.part.resize(self.fits.len(), 0);
             look_up(&column.table, reading, &mut self.part);
             and(&mut self.strict, &self.part);
             self.loose.iter_mut().zip(&self.part).for_each(|(to, from)| *to |= from);
         }
-        self.keep(loosely);
+        self.keep(&column.any, loosely);
     }
 
     /// Keeps the rules for which all of several conditions match. `layers` holds one set per
@@ -139,10 +147,11 @@ impl Selection {
         holding.chunks(self.fits.len()).for_each(|layer| and(&mut self.fits, layer));
     }
 
-    fn keep(&mut self, loosely: &[u64]) {
-        let both = self.strict.iter().zip(&self.loose).zip(loosely);
-        for (to, ((strict, loose), loosely)) in self.fits.iter_mut().zip(both) {
-            *to &= (loosely & loose) | (!loosely & strict);
+    /// Keeps the rules of `any`, those of `loosely` in `loose`, and the others in `strict`.
+    fn keep(&mut self, any: &[u64], loosely: &[u64]) {
+        let both = self.strict.iter_mut().zip(&mut self.loose).zip(any.iter().zip(loosely));
+        for (to, ((strict, loose), (any, loosely))) in self.fits.iter_mut().zip(both) {
+            *to &= (loosely & mem::take(loose)) | (!loosely & mem::take(strict)) | any;
         }
     }
 }
