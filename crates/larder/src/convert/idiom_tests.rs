@@ -1,4 +1,4 @@
-//! Idioms of nginx that public configurations share: what becomes of them, without a loss.
+//! Idioms that public configurations share: what becomes of them, without a loss.
 
 use crate::convert::dialect::Dialect;
 
@@ -11,12 +11,16 @@ struct Row {
 }
 
 fn check(rows: &[Row]) {
+    let zone = "proxy_cache_path /c keys_zone=z:1m inactive=1d;";
+    check_as(Dialect::Nginx, &|text| format!("http {{ {zone}\n{text} }}"), rows);
+}
+
+fn check_as(dialect: Dialect, whole: &dyn Fn(&str) -> String, rows: &[Row]) {
     for row in rows {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("it.conf");
-        let zone = "proxy_cache_path /c keys_zone=z:1m inactive=1d;";
-        std::fs::write(&path, format!("http {{ {zone}\n{} }}", row.text)).unwrap();
-        let mut output = Dialect::Nginx.convert(&path).unwrap();
+        std::fs::write(&path, whole(row.text)).unwrap();
+        let mut output = dialect.convert(&path).unwrap();
         let toml = output.finish().unwrap_or_else(|why| panic!("{}: {why}", row.name));
         for text in row.has {
             assert!(toml.contains(text), "{}: expected {text} in\n{toml}", row.name);
@@ -281,4 +285,44 @@ fn two_uses_of_all_locations_are_an_admission() {
             losses: &["proxy_cache_min_uses"],
         },
     ]);
+}
+
+#[test]
+fn responses_of_other_statuses_are_not_stored() {
+    let whole = |text: &str| {
+        let backend = "backend default { .host = \"10.0.0.1\"; }";
+        format!("vcl 4.0; {backend} sub vcl_backend_response {{ {text} }}")
+    };
+    let rows = [
+        Row {
+            name: "than one",
+            text: "if (bereq.method == \"POST\" || beresp.status != 200) {
+            set beresp.uncacheable = true; return (deliver); }
+            if (beresp.status == 500) { set beresp.ttl = 1s; } set beresp.ttl = 1h;",
+            has: &[
+                "methods = [\"POST\"]\nthen = \"continue\"\nstore = false",
+                "responses = [{ not-statuses = [\"200\"], store = false }]",
+                "responses = [{ statuses = [\"200\"], ttl = \"1h\" }]",
+            ],
+            lacks: &["500", "ttl = \"1s\""],
+            losses: &[],
+        },
+        Row {
+            name: "than two",
+            text: "if (beresp.status != 200 && beresp.status != 404) {
+            set beresp.uncacheable = true; return (deliver); } set beresp.ttl = 1h;",
+            has: &["responses = [{ not-statuses = [\"200\", \"404\"], store = false }]"],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            name: "than those of a class",
+            text: "if (beresp.status >= 400) { if (beresp.status == 404) { set beresp.ttl = 9s; }
+            if (beresp.status == 200) { set beresp.ttl = 8s; } }",
+            has: &["404 9s"],
+            lacks: &["8s"],
+            losses: &[],
+        },
+    ];
+    check_as(Dialect::Vcl, &whole, &rows);
 }
