@@ -245,6 +245,16 @@ fn a_map_chooses_among_upstream_blocks() {
             losses: &[],
         },
         Row {
+            name: "by a part of the path that is also sent",
+            text: "upstream core { server 10.0.0.1; }
+            map $request_uri $repo { default ''; ~^/([^/]+)/os/[^/]+ $1; }
+            server { listen 80; location / { proxy_pass http://$repo;
+            proxy_set_header X-Repo $repo; } }",
+            has: &[],
+            lacks: &["10.0.0.1"],
+            losses: &["proxy_pass", "default /"],
+        },
+        Row {
             name: "or any host that a resolver finds",
             text: "upstream core { server 10.0.0.1; } resolver 10.0.0.9;
             map $request_uri $repo { default ''; ~^/([^/]+)/os/[^/]+ $1; }

@@ -24,6 +24,8 @@ pub fn expand(block: &mut [Directive]) {
     let chosen: Vec<String> = (all.iter())
         .filter(|one| one.name == "proxy_pass")
         .filter_map(|one| name_in(one.arg(0)).map(|name| format!("${name}")))
+        // Elsewhere, other values than the names of blocks count as well.
+        .filter(|name| !is_used_elsewhere(&all, name))
         .collect();
     let is_chosen = |one: &&mut Directive| one.name == "map" && chosen.contains(&one.args[1]);
     for map in block.iter_mut().filter(|one| one.args.len() == 2).filter(is_chosen) {
@@ -34,6 +36,16 @@ pub fn expand(block: &mut [Directive]) {
         });
         map.block = Some(expanded.collect());
     }
+}
+
+/// Returns whether a variable is used other than as a server.
+fn is_used_elsewhere(all: &[&Directive], variable: &str) -> bool {
+    let braced = format!("${{{}}}", &variable[1..]);
+    all.iter().any(|one| {
+        let is_own = one.name == "map" && one.args.get(1).is_some_and(|name| name == variable);
+        let mentions = |arg: &String| arg.contains(variable) || arg.contains(&braced);
+        one.name != "proxy_pass" && !is_own && one.args.iter().any(mentions)
+    })
 }
 
 /// Returns the entries of the names that an entry such as `~^/([^/]+)/ $1` can yield.
