@@ -308,11 +308,13 @@ fn responses_of_other_statuses_are_not_stored() {
             name: "than one",
             text: "if (bereq.method == \"POST\" || beresp.status != 200) {
             set beresp.uncacheable = true; return (deliver); }
-            if (beresp.status == 500) { set beresp.ttl = 1s; } set beresp.ttl = 1h;",
+            if (beresp.status == 500) { set beresp.ttl = 1s; } set beresp.ttl = 1h;
+            set beresp.grace = 2h;",
             has: &[
                 "methods = [\"POST\"]\nthen = \"continue\"\nstore = false",
                 "responses = [{ not-statuses = [\"200\"], store = false }]",
                 "responses = [{ statuses = [\"200\"], ttl = \"1h\" }]",
+                "stale-while-revalidate = \"2h\"",
             ],
             lacks: &["500", "ttl = \"1s\""],
             losses: &[],
@@ -320,10 +322,11 @@ fn responses_of_other_statuses_are_not_stored() {
         Row {
             name: "than two",
             text: "if (beresp.status != 200 && beresp.status != 404) {
-            set beresp.uncacheable = true; return (deliver); } set beresp.ttl = 1h;",
+            set beresp.uncacheable = true; return (deliver); } set beresp.ttl = 1h;
+            if (beresp.status == 404) { set beresp.grace = 3h; }",
             has: &["responses = [{ not-statuses = [\"200\", \"404\"], store = false }]"],
             lacks: &[],
-            losses: &[],
+            losses: &["set beresp.grace = 3h"],
         },
         Row {
             name: "than those of a class",
