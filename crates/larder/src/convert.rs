@@ -8,6 +8,8 @@
 pub mod dialect;
 pub mod glob_of_regex;
 #[cfg(test)]
+mod idiom_tests;
+#[cfg(test)]
 mod leak_tests;
 pub mod nginx;
 pub mod output;

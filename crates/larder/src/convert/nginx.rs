@@ -1,9 +1,11 @@
 //! nginx: `http` with its `server` and `location` blocks.
 
 mod backend;
+mod chosen_upstream;
 mod classes;
 pub mod condition;
 mod constants;
+mod file_tests;
 mod known;
 mod last_name;
 mod limits;
@@ -11,7 +13,9 @@ mod listeners;
 mod location;
 mod lookaround;
 mod matching;
+mod min_uses;
 mod named_backend;
+mod own_directory;
 mod replies;
 mod responses;
 mod scope;
@@ -19,6 +23,7 @@ mod server;
 mod server_group;
 mod spellings;
 pub mod syntax;
+mod target_path;
 mod tries;
 pub mod values;
 
@@ -57,6 +62,8 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
     }
     // A file with servers alone is one that a main file includes within `http`.
     let mut block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    file_tests::expand(&mut block);
+    chosen_upstream::expand(&mut block);
     constants::expand(&mut block);
     account(&block, &mut out);
     let mut classes = ClassDrafts::default();
@@ -83,6 +90,7 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
             _ => {}
         }
     }
+    min_uses::write(&block, &mut out);
     http.compresses = compression(&block, &http.scope, &mut out);
     general(&http.scope, &block, &mut out);
     let servers: Vec<&Directive> = block.iter().filter(|one| one.name == "server").collect();
@@ -108,7 +116,7 @@ fn opened(directive: Directive) -> Vec<Directive> {
 /// Reports the directives of a block without an equivalent.
 fn account(block: &[Directive], out: &mut Output) {
     for one in block {
-        let Some(reason) = known::loss(&one.name) else { continue };
+        let Some(reason) = known::loss(one) else { continue };
         let programs = ["fastcgi_", "uwsgi_", "scgi_"];
         match programs.iter().find(|begin| one.name.starts_with(**begin)) {
             Some(begin) => out.lose_once(&one.at, &format!("{begin}…"), reason),
@@ -370,6 +378,10 @@ fn log_format(name: &str, log: &Directive, all: &[&Directive], out: &mut Output)
     let mut parts = joined.split('$');
     let mut made = values::escaped(parts.next().unwrap_or_default());
     let mut unknown: Vec<&str> = Vec::new();
+    let asks_names = all.iter().any(|one| one.name == "auth_basic" && one.arg(0) != "off");
+    let mut note = |variable: &str, reason: &str| {
+        out.note(&format.at, &format!("log_format {name} ${variable}"), reason);
+    };
     for part in parts {
         let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let (variable, rest) = part.split_at(end.unwrap_or(part.len()));
@@ -379,9 +391,17 @@ fn log_format(name: &str, log: &Directive, all: &[&Directive], out: &mut Output)
             "bytes_sent" | "body_bytes_sent" => Some("{bytes}".to_owned()),
             "status" => Some("{status}".to_owned()),
             "request_time" => Some("{duration}".to_owned()),
-            "upstream_response_time" => Some("{upstream_time}".to_owned()),
+            "upstream_header_time" | "upstream_response_time" => Some("{upstream_time}".to_owned()),
             "upstream_addr" => Some("{upstream}".to_owned()),
             "upstream_cache_status" => Some("{outcome}".to_owned()),
+            "remote_user" if !asks_names => {
+                note(variable, "- is written: no location asks for names");
+                Some("-".to_owned())
+            }
+            "server_name" => {
+                note(variable, "the name of the site");
+                Some("{site}".to_owned())
+            }
             variable => values::template(&format!("${variable}"), ""),
         };
         if known.is_none() {

@@ -45,6 +45,7 @@ impl Tests {
                 Some(_) if key == "query" && *values == ["*"] => {}
                 Some((_, old)) if key == "query" && *old == ["*"] => old.clone_from(values),
                 Some((_, old)) if key == "methods" => *old = methods_of_both(old, values),
+                Some((_, old)) if key == "statuses" => *old = statuses_of_both(old, values),
                 Some(_) => return None,
                 None => all.0.push((key.clone(), values.clone())),
             }
@@ -163,6 +164,17 @@ fn methods_of_both(one: &[String], other: &[String]) -> Vec<String> {
     };
     let mut both: Vec<String> = one.iter().filter(|name| has(other, name)).cloned().collect();
     both.extend(other.iter().filter(|name| !one.contains(name) && has(one, name)).cloned());
+    both
+}
+
+/// Returns the statuses of both lists; one such as `4xx` includes those of its class.
+fn statuses_of_both(one: &[String], other: &[String]) -> Vec<String> {
+    let has = |list: &[String], status: &String| {
+        let of_class = |class: &str| status.starts_with(class);
+        list.iter().any(|known| known == status || known.strip_suffix("xx").is_some_and(of_class))
+    };
+    let mut both: Vec<String> = one.iter().filter(|one| has(other, one)).cloned().collect();
+    both.extend(other.iter().filter(|status| !one.contains(status) && has(one, status)).cloned());
     both
 }
 

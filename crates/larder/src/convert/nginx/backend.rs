@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::convert::nginx::chosen_upstream;
 use crate::convert::nginx::last_name;
 use crate::convert::nginx::named_backend::NamedBackend;
 use crate::convert::nginx::scope::Scope;
@@ -20,6 +21,8 @@ pub struct Servers {
     pub name: String,
     /// The server that requests name, in place of `all`.
     pub named: Option<NamedBackend>,
+    /// The servers for values of a class, in place of `all`: the test of the class, the servers.
+    pub choices: Vec<(String, Servers)>,
     /// The path in `proxy_pass`, which replaces that of the location.
     pub path: Option<String>,
     /// The path with nginx's variables, which is sent whatever the path of the location.
@@ -53,6 +56,9 @@ pub fn servers(
     upstreams: &Upstreams<'_>,
     out: &mut Output,
 ) -> Option<Servers> {
+    if let Some(choices) = chosen_upstream::choices(pass, scope, upstreams, out) {
+        return Some(Servers { choices, ..Servers::default() });
+    }
     let mut target = pass.arg(0).to_owned();
     let has_path = |target: &str| target.split_once("://").is_some_and(|(_, t)| t.contains('/'));
     for end in ["$request_uri", "$uri$is_args$args"] {

@@ -92,8 +92,11 @@ pub type Variables = BTreeMap<String, Result<Alternatives, String>>;
 /// Returns the condition under which a value of `proxy_cache_bypass` is neither empty nor 0.
 pub fn truth(text: &str, variables: &Variables) -> Result<Alternatives, String> {
     let plain = text.replace("${", "$").replace('}', "");
-    let Some(names) = plain.strip_prefix('$') else {
-        return Err(format!("{text} is the same for all requests"));
+    let names = match plain.strip_prefix('$') {
+        Some(names) => names,
+        None if matches!(text, "0" | "") => return Ok(Alternatives::default()),
+        None if !text.contains('$') => return Ok(Alternatives::of(Tests::default())),
+        None => return Err(format!("{text} has a variable behind a text")),
     };
     // Texts that are joined are true if one of them is.
     let mut all = Alternatives::default();

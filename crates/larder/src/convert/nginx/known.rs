@@ -1,6 +1,8 @@
 //! Directives of nginx: those that are translated, those that need no translation, with the reason,
 //! and those without an equivalent.
 
+use crate::convert::nginx::syntax::Directive;
+
 /// Directives that need no translation.
 pub const NEEDLESS: &[(&str, &str)] = &[
     ("worker_processes", "one process with a worker for each core"),
@@ -64,6 +66,7 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("proxy_cache_lock_age", "`fill.wait`"),
     ("proxy_cache_revalidate", "always on"),
     ("proxy_cache_background_update", "stale-while-revalidate is in the background"),
+    ("slice", "ranges are stored in parts"),
     ("proxy_cache_max_range_offset", "ranges are stored in parts"),
     ("proxy_cache_convert_head", "always on: HEAD is answered from a stored GET"),
     ("proxy_buffering", "a body passes as it comes; slow clients hold no connection"),
@@ -75,6 +78,7 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("proxy_temp_path", "bodies wait in memory and in the cache"),
     ("proxy_request_buffering", "`client.request-buffer`; longer bodies pass as they come"),
     ("proxy_http_version", "HTTP/1.1, or HTTP/2 where TLS negotiates it"),
+    ("resolver_timeout", "`upstream.connect-timeout` bounds the lookup, too"),
     ("proxy_socket_keepalive", "connections are checked before use"),
     ("proxy_ignore_client_abort", "a fetch ends by `fill.finish-percent`"),
     ("proxy_force_ranges", "ranges are always served"),
@@ -120,6 +124,9 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("ssl_ecdh_curve", "the usual curves are offered"),
     ("ssl_early_data", "refused: requests could be replayed"),
     ("ssl_trusted_certificate", "used for stapling only"),
+    ("ssl_stapling_file", "as ssl_stapling"),
+    ("ssl_stapling_responder", "as ssl_stapling"),
+    ("ssl_stapling_verify", "as ssl_stapling"),
     ("real_ip_recursive", "addresses of trusted proxies are skipped"),
     ("recursive_error_pages", "an error page has no error page"),
     ("msie_padding", "of browsers that no longer exist"),
@@ -179,6 +186,7 @@ pub const TRANSLATED: &[&str] = &[
     "proxy_read_timeout",
     "proxy_send_timeout",
     "proxy_redirect",
+    "proxy_store",
     "sub_filter",
     "sub_filter_once",
     "sub_filter_types",
@@ -253,7 +261,6 @@ pub const LOST: &[(&str, &str)] = &[
     ("ssl_stapling", "certificate status is not stapled"),
     ("ssl_", "there is no such setting of TLS"),
     ("proxy_cookie_", "cookies of responses are not rewritten"),
-    ("proxy_store", "what is fetched is stored in the cache only"),
     ("proxy_cache_purge", "purge.from permits the method PURGE"),
     ("proxy_bind", "the system chooses the address"),
     ("proxy_limit_rate", "there is no limit of the speed of a fetch"),
@@ -265,13 +272,21 @@ pub const LOST: &[(&str, &str)] = &[
     ("perl", "there is no scripting"),
     ("js_", "there is no scripting"),
     ("lua", "there is no scripting"),
-    ("slice", "ranges are stored in parts without it"),
     ("http3", "HTTP/3 is not spoken"),
     ("quic", "HTTP/3 is not spoken"),
 ];
 
-/// Returns why a directive is lost; `None` if it is translated or needs no translation.
-pub fn loss(name: &str) -> Option<&'static str> {
+/// Directives of [`LOST`] that are off by default.
+const OFF: [&str; 6] =
+    ["mirror", "proxy_bind", "proxy_cookie_domain", "proxy_cookie_path", "ssi", "ssl_stapling"];
+
+/// Returns why a directive is lost; `None` if it is translated or needs no translation, as one that
+/// is off by default and stays so.
+pub fn loss(directive: &Directive) -> Option<&'static str> {
+    let name = directive.name.as_str();
+    if directive.args == ["off"] && OFF.contains(&name) {
+        return None;
+    }
     if TRANSLATED.contains(&name) || NEEDLESS.iter().any(|(known, _)| *known == name) {
         return None;
     }

@@ -2,6 +2,7 @@
 
 use crate::convert::nginx::backend::Servers;
 use crate::convert::nginx::condition::{Alternatives, truth};
+use crate::convert::nginx::min_uses;
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
@@ -139,6 +140,11 @@ pub fn own_fields(
             continue;
         }
         let is_always = field.arg(2) == "always";
+        if value == "$upstream_response_time" {
+            let reason = "not known when nginx sends the head, which has a - instead: left out";
+            out.note(&field.at, &format!("add_header {key}"), reason);
+            continue;
+        }
         if value.contains("$upstream_cache_status") {
             let reason = "the words of {outcome} are those of Cache-Status, such as hit";
             out.note(&field.at, &format!("add_header {key}"), reason);
@@ -155,7 +161,11 @@ pub fn own_fields(
 /// Adds the fields of `proxy_hide_header` and `expires`.
 pub fn inherited_fields(scope: &Scope<'_>, source: Source, rule: &mut RuleDraft, out: &mut Output) {
     for field in scope.all(&["proxy_hide_header"]) {
-        rule.add("client-remove", field.arg(0));
+        match field.arg(0).to_ascii_lowercase().as_str() {
+            // nginx adds none of its own either.
+            "via" => rule.add("hide", "via"),
+            _ => rule.add("client-remove", field.arg(0)),
+        }
     }
     if let Some(expires) = scope.get("expires") {
         match cache_control(expires.arg(0)) {
@@ -278,10 +288,23 @@ pub fn caching(scope: &Scope<'_>, inactive: &str, rule: &mut RuleDraft, out: &mu
             out.lose(&methods.at, &name, "only GET and HEAD are answered from the cache");
         }
     }
-    if let Some(uses) = scope.get("proxy_cache_min_uses").filter(|uses| uses.arg(0) != "1") {
-        let reason = "store.admission = \"second-hit\" is the nearest setting, for all";
+    let uses = scope.get("proxy_cache_min_uses");
+    if let Some(uses) = uses.filter(|uses| !min_uses::is_stated(uses.arg(0), out)) {
+        let reason = "only 2 for all locations has an equivalent, store.admission = \"second-hit\"";
         out.lose(&uses.at, "proxy_cache_min_uses", reason);
     }
+}
+
+/// Stores what `proxy_store` keeps as files: for good, by its path, whatever the response says.
+pub fn kept(store: &Directive, rule: &mut RuleDraft, out: &mut Output) {
+    let reason = "the cache has what nginx keeps as files, until it is full";
+    out.note(&store.at, "proxy_store", reason);
+    rule.set("default-ttl", list(&["200 3650d"]));
+    for name in ["Cache-Control", "Expires", "Set-Cookie", "Vary"] {
+        rule.add("answer-ignore", name);
+    }
+    rule.set("query-keep", "[]");
+    rule.set("query-send", text("all"));
 }
 
 fn lifetimes(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
@@ -449,7 +472,6 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
                     }
                 }
             }
-            Err(_) if matches!(token.as_str(), "0" | "") => {}
             Err(why) => {
                 let reason = format!("{why}: the cache is not used here");
                 out.lose(&at, &format!("{directive} {token}"), &reason);

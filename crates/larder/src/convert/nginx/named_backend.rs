@@ -155,7 +155,7 @@ fn server(
 }
 
 /// Splits a target with one variable: the host before it, its name, what follows.
-fn variable(target: &str) -> Option<(&str, &str, &str)> {
+pub fn variable(target: &str) -> Option<(&str, &str, &str)> {
     let (_, authority) = target.split_once("://")?;
     let (before, rest) = authority.split_once('$')?;
     let (name, after) = match rest.strip_prefix('{') {

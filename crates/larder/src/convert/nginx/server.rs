@@ -9,14 +9,15 @@ use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::named_backend;
+use crate::convert::nginx::own_directory;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server_group;
 use crate::convert::nginx::spellings;
 use crate::convert::nginx::syntax::{Directive, walk};
+use crate::convert::nginx::target_path;
 use crate::convert::nginx::tries::{self, Behind};
-use crate::convert::nginx::values::template;
 use crate::convert::nginx::{Http, account};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
@@ -56,7 +57,7 @@ impl Backend {
     /// Returns whether a site can have it.
     fn is_of_site(&self) -> bool {
         match self {
-            Backend::Servers(servers) => servers.named.is_none(),
+            Backend::Servers(servers) => servers.named.is_none() && servers.choices.is_empty(),
             Backend::Files(_) => true,
             Backend::None => false,
         }
@@ -602,6 +603,11 @@ impl<'a> LocationOf<'a, '_> {
             _ => of_location_beside(scope, self.http, out),
         };
         match &backend {
+            Backend::Servers(servers) if !servers.choices.is_empty() => {
+                self.chosen(one, servers, place, &rule, out);
+                rule.set("respond", text("502 Bad Gateway"));
+                location::response_fields(scope, Source::Rule(502), self.name, &mut rule, out);
+            }
             Backend::Servers(servers) => {
                 self.proxied(one, servers, place, &mut rule, out);
                 if let Some(behind) = behind
@@ -614,8 +620,13 @@ impl<'a> LocationOf<'a, '_> {
             }
             Backend::Files(files) => self.files(one, files, place, &mut rule, out),
             Backend::None => {
-                out.lose(&one.directive.at, place.name, "nothing answers it: 404");
+                let at = &one.directive.at;
+                match own_directory::is_all(one, scope) {
+                    true => out.note(at, place.name, own_directory::REASON),
+                    false => out.lose(at, place.name, "nothing answers it: 404"),
+                }
                 rule.set("respond", text("404 Not Found"));
+                location::response_fields(scope, Source::Rule(404), self.name, &mut rule, out);
             }
         }
         if rule.has("try-root") || matches!(backend, Backend::Files(_)) {
@@ -623,6 +634,30 @@ impl<'a> LocationOf<'a, '_> {
         }
         // The last location of a server needs no rule to end the search.
         if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
+            rule.push(out);
+        }
+    }
+
+    /// Writes the rules of a location whose servers a variable chooses.
+    fn chosen(
+        &self,
+        one: &Location<'a>,
+        servers: &Servers,
+        place: &Place<'_, '_>,
+        rule: &RuleDraft,
+        out: &mut Output,
+    ) {
+        for (class, servers) in &servers.choices {
+            let Some(when) = place.when.and(&Tests::one("classes", class.as_str())) else {
+                out.lose(&one.directive.at, "proxy_pass", "too many classes: answered with 502");
+                return;
+            };
+            let mut rule = rule.clone();
+            rule.name = format!("{} {class}", place.name);
+            rule.when = when;
+            let (when, name) = (rule.when.clone(), rule.name.clone());
+            let place = Place { when: &when, name: &name, ..*place };
+            self.proxied(one, servers, &place, &mut rule, out);
             rule.push(out);
         }
     }
@@ -716,10 +751,10 @@ impl<'a> LocationOf<'a, '_> {
         self.next_upstream(servers, rule, out);
         location::timeouts(scope, rule, out);
         if let Some(path) = &servers.path {
-            replace(one, path, rule, out);
+            target_path::replace(one, path, rule, out);
         }
         if let Some(path) = &servers.whole_path {
-            self.whole_path(one, path, rule, out);
+            target_path::send(one, path, self.name, rule, out);
         }
         location::request_fields(scope, servers, self.name, rule, out);
         let is_rewritten = servers.path.as_ref().is_some_and(|path| *path != one.path);
@@ -734,53 +769,33 @@ impl<'a> LocationOf<'a, '_> {
             out.lose(&tries.at, "try_files", "a proxied path is not looked for in a directory");
         }
         let zone = scope.arg("proxy_cache").filter(|zone| *zone != "off");
-        let source = if zone.is_some() { Source::Stored } else { Source::Passed };
-        match zone {
-            Some(zone) => {
+        let store = scope.get("proxy_store").filter(|store| store.arg(0) != "off");
+        let kept = store.filter(|store| store.arg(0) == "on" && self.is_named(scope));
+        let is_stored = zone.is_some() || kept.is_some();
+        let source = if is_stored { Source::Stored } else { Source::Passed };
+        if let Some(store) = store.filter(|_| kept.is_none() || zone.is_some()) {
+            out.lose(&store.at, "proxy_store", "what is fetched is stored in the cache only");
+        }
+        match (zone, kept) {
+            (None, Some(store)) => location::kept(store, rule, out),
+            (Some(zone), _) => {
                 let inactive = self.http.inactive.get(zone).map_or("10m", String::as_str);
                 location::caching(scope, inactive, rule, out);
                 location::bypasses(place, &rule.name, out);
             }
-            None => rule.set("bypass", "true"),
+            (None, None) => rule.set("bypass", "true"),
         }
         if !replies::fields_outside_ifs(place, source, rule, out) {
             location::response_fields(scope, source, self.name, rule, out);
         }
     }
 
-    /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
-    fn whole_path(&self, one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
-        let is_regex = one.kind == Kind::Regex && one.any.is_empty();
-        let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
+    /// Returns whether a scope is that of a named location, which gets what no file is for.
+    fn is_named(&self, scope: &Scope<'_>) -> bool {
+        self.server
+            .block()
             .iter()
-            .find_map(|end| path.strip_suffix(end))
-            .or_else(|| path.ends_with("$request_uri").then_some(path));
-        let (path, query) = match (bare, path.split_once('?')) {
-            (Some(path), _) => (path, None),
-            (None, Some((path, query))) => (path, Some(query)),
-            (None, None) => (path, Some("")),
-        };
-        let made = template(path, self.name).map(|path| path.replace("{uri}", "{path}"));
-        let query = query.map_or(Some(None), |query| template(query, self.name).map(Some));
-        let is_plain = |(path, query): &(String, Option<String>)| {
-            let captures = query.iter().chain([path]).any(|text| text.contains("{capture."));
-            !path.contains(['?', '#']) && (is_regex || !captures)
-        };
-        match made.zip(query).filter(is_plain) {
-            Some((path, query)) => {
-                rule.set("set-path", text(&path));
-                match query.as_deref() {
-                    Some("") => rule.add("remove-query", "*"),
-                    Some(query) => rule.set("set-query", text(query)),
-                    None => {}
-                }
-            }
-            _ => {
-                let reason = "a path with these variables has no equivalent: answered with 501";
-                out.lose(&one.directive.at, "proxy_pass", reason);
-                rule.set("respond", text("501 Not converted: proxy_pass"));
-            }
-        }
+            .any(|one| one.arg(0).starts_with('@') && std::ptr::eq(one.inner(), scope.block()))
     }
 
     /// Names the servers, unless they are those of the site.
@@ -826,12 +841,15 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
+        let Some(root) = location.arg("root") else {
+            return out.note(&one.directive.at, "try_files", own_directory::REASON);
+        };
         if rule.has("bypass") && one.when.get("not-paths").is_some() {
             let reason = "other spellings of longer paths would get files: answered with 501";
             out.lose(&one.directive.at, "try_files", reason);
             return rule.set("respond", text("501 Not converted: try_files"));
         }
-        self.try_root(location.arg("root").unwrap_or_default(), rule, out);
+        self.try_root(root, rule, out);
         behind.add_files(location, rule, out);
     }
 
@@ -953,30 +971,5 @@ impl<'a> LocationOf<'a, '_> {
             self.no_directory(one, rule, out);
         }
         location::response_fields(place.scope, Source::Files, self.name, rule, out);
-    }
-}
-
-/// Replaces the path of a location by that of `proxy_pass`.
-fn replace(one: &Location<'_>, path: &str, rule: &mut RuleDraft, out: &mut Output) {
-    let from = one.path.as_str();
-    match one.kind {
-        Kind::Exact => rule.set("set-path", text(path)),
-        Kind::Regex => {
-            out.lose(&one.directive.at, "proxy_pass", "a path behind an expression");
-        }
-        _ if from == path => {}
-        _ if from.ends_with('/') && path.ends_with('/') => {
-            if from != "/" {
-                rule.set("remove-prefix", text(from.trim_end_matches('/')));
-            }
-            if path != "/" {
-                rule.set("add-prefix", text(path.trim_end_matches('/')));
-            }
-        }
-        _ if from == "/" => {
-            rule.when.add("paths", ["/*".to_owned()]);
-            rule.set("set-path", text(&format!("{path}{{capture.1}}")));
-        }
-        _ => rule.set("set-path", text(&format!("{path}{{capture.1}}"))),
     }
 }

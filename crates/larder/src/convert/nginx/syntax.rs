@@ -124,7 +124,9 @@ impl Reader {
                 return Ok(());
             }
         };
-        if found.is_empty() && !pattern.contains(['*', '?', '[']) {
+        // Media types need no translation, wherever the file is.
+        let is_of_types = Path::new(&pattern).ends_with("mime.types");
+        if found.is_empty() && !is_of_types && !pattern.contains(['*', '?', '[']) {
             self.missing.push((directive.at.clone(), format!("{pattern}: there is no such file")));
         }
         for path in found {

@@ -65,8 +65,11 @@ impl Target {
 /// there is none that can be translated.
 pub fn behind<'a>(location: &Scope<'a>, server: &Scope<'a>) -> Option<Behind<'a>> {
     let (last, tried) = location.own("try_files")?.args.split_last()?;
-    let root = location.get("root").filter(|root| !root.arg(0).contains('$'));
-    if location.own("alias").is_some() || root.is_none() || tried.is_empty() {
+    let root = location.get("root");
+    let is_odd = root.is_some_and(|root| root.arg(0).contains('$'));
+    // Without a root, nginx's own directory has none of the files.
+    let has_files = root.is_some() || last.starts_with('@');
+    if location.own("alias").is_some() || is_odd || !has_files || tried.is_empty() {
         return None;
     }
     if last.starts_with('@') {

@@ -384,6 +384,7 @@ fn statuses(operator: &str, text: &str) -> Result<Cases, String> {
     let number: u16 = text.parse().map_err(|_| "expected a status")?;
     let list: Vec<String> = match (operator, number) {
         ("==", _) => vec![number.to_string()],
+        ("!=", _) => return negated(&statuses("==", text)?),
         (">=", 200 | 300 | 400 | 500) => {
             CLASSES[usize::from(number / 100 - 2)..].iter().map(|one| (*one).to_owned()).collect()
         }

@@ -66,6 +66,8 @@ pub struct Walk<'a> {
     uncacheable: Cases,
     /// Statuses of which no response is stored.
     unstored: Vec<String>,
+    /// The statuses beside which no other is stored.
+    stored: Option<Vec<String>>,
     /// Lifetimes so far.
     ttls: Vec<(Tests, Vec<String>)>,
     /// True once an entry of `responses` was pushed.
@@ -95,6 +97,7 @@ impl<'a> Walk<'a> {
             is_for_stored: false,
             uncacheable: Vec::new(),
             unstored: Vec::new(),
+            stored: None,
             ttls: Vec::new(),
             has_entry: Cell::new(false),
         }
@@ -752,6 +755,9 @@ impl<'a> Walk<'a> {
             "beresp.uncacheable" | "beresp.ttl"
                 if value == "0s" && live.iter().all(|case| case.get(STATUS).is_none()) =>
             {
+                let mut all = live.iter().filter(|case| case.0.len() == 1);
+                let all = all.find_map(|case| case.get(NOT_STATUSES));
+                self.stored = all.cloned().or(self.stored.take());
                 self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
             }
             "beresp.uncacheable" | "beresp.ttl" => {
@@ -785,6 +791,9 @@ impl<'a> Walk<'a> {
     fn is_for_some(&self, case: &Tests) -> bool {
         case.0.iter().any(|(key, values)| match key.as_str() {
             // What is left out is not stored.
+            STATUS if self.stored.is_some() => {
+                !self.stored.iter().flatten().all(|one| values.contains(one))
+            }
             STATUS => CLASSES.iter().any(|class| {
                 ![values, &self.unstored].iter().any(|list| list.iter().any(|one| one == class))
             }),
