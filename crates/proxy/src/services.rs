@@ -213,11 +213,11 @@ impl Services {
         self.shared.fills.begun_count()
     }
 
-    /// Removes everything stored under these keys, durably: now, or once the store is open. `fetch`
-    /// is the token of the fetch whose response invalidates them; these removals do not overtake
-    /// it. Returns whether nothing is left to become durable. If the device does not write in time,
-    /// the removal becomes durable later, and the client still gets the response to its unsafe
-    /// request, because the origin has carried it out.
+    /// Removes everything stored under these keys, durably: now, or once the store is open, and in
+    /// memory only until then. `fetch` is the token of the fetch whose response invalidates them;
+    /// these removals do not overtake it. Returns whether nothing is left to become durable. If the
+    /// device does not write in time, the removal becomes durable later, and the client still gets
+    /// the response to its unsafe request, because the origin has carried it out.
     pub async fn forget(&self, mut keys: Vec<Key>, fetch: Option<&mut FetchToken>) -> bool {
         loop {
             if let Some(store) = self.store() {

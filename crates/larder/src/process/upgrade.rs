@@ -1,8 +1,8 @@
 //! SIGUSR2: starts the program's file anew. The new process takes over the listening sockets and,
 //! once this process no longer needs them, the caches.
 //!
-//! Nothing is released before the new process has reported that it is ready. If it fails later, but
-//! before it serves, this process serves again.
+//! Nothing is released before the new process has reported that it is ready. If it fails while this
+//! process drains, this process cuts the drain short and serves again.
 
 use std::env;
 use std::ffi::OsString;
@@ -70,7 +70,9 @@ impl Upgrader {
             .as_ref()
             .map_err(|error| format!("cannot find this program's executable: {error}"))?;
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).passed()?;
-        let mut successor = Successor::raise(program, &self.arguments, &sockets)?;
+        let control = self.control.clone();
+        let cut = move || control.cut_handover();
+        let mut successor = Successor::raise(program, &self.arguments, &sockets, cut)?;
         successor.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
         Ok(successor)
     }

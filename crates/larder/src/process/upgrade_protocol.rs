@@ -15,7 +15,8 @@
 //!
 //! `X` and `V` come in either order: if running requests take long, the new process serves without
 //! the caches until they are released. If the connection ends before `V`, the old process concludes
-//! that the new one failed, and the new one that it is not needed.
+//! that the new one failed, and the new one that it is not needed. After `V` the new one has failed
+//! if it ended other than in order: it may itself have been replaced or stopped meanwhile.
 
 use std::env;
 use std::ffi::OsString;
@@ -25,6 +26,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use listenfd::ListenFd;
@@ -46,6 +50,9 @@ const NAMES_MAX: usize = 64 << 10;
 
 /// Timeout for each step that does not depend on clients.
 const STEP: Duration = Duration::from_secs(60);
+
+/// Time for running requests to finish once the new process has failed. New clients wait meanwhile.
+const GRACE: Duration = Duration::from_secs(1);
 
 const READY: u8 = b'R';
 const FAILED: u8 = b'F';
@@ -105,18 +112,24 @@ impl Inherited {
 /// The new process, from the old one's point of view.
 #[derive(Debug)]
 pub struct Successor {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     link: UnixStream,
     /// True if the process was told that the caches are released.
     told: bool,
+    /// Receives a message when the process serves; disconnected when it has failed.
+    serves: Receiver<()>,
+    /// Dropped when the drain of this process has ended.
+    drains: Sender<()>,
 }
 
 impl Successor {
-    /// Starts `program` and waits until it is ready to take over.
+    /// Starts `program` and waits until it is ready to take over. If it fails later, while this
+    /// process drains, `cut` is called, [`GRACE`] afterwards.
     pub fn raise(
         program: &Path,
         arguments: &[OsString],
         sockets: &[PassedSocket],
+        cut: impl FnOnce() + Send + 'static,
     ) -> Result<Successor, String> {
         let failed = |error: io::Error| format!("cannot communicate with the new process: {error}");
         let (link, theirs) = UnixStream::pair().map_err(failed)?;
@@ -126,45 +139,20 @@ impl Successor {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
-        let mut successor = Successor { child, link, told: false };
-        match successor.introduce(sockets) {
-            Ok(()) => Ok(successor),
+        let child = Arc::new(Mutex::new(child));
+        let watched = introduce(&link, sockets)
+            .and_then(|()| watch(&link, child.clone(), cut).map_err(failed));
+        match watched {
+            Ok((serves, drains)) => Ok(Successor { child, link, told: false, serves, drains }),
             Err(why) => {
-                successor.end();
+                end(&child);
                 Err(why)
             }
         }
     }
 
-    fn introduce(&mut self, sockets: &[PassedSocket]) -> Result<(), String> {
-        let gone = |error: &io::Error| {
-            matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
-        };
-        let mut word = [0];
-        let spoken = self
-            .link
-            .set_read_timeout(Some(STEP))
-            .and_then(|()| self.link.set_write_timeout(Some(STEP)))
-            .and_then(|()| send_sockets(&self.link, sockets))
-            .and_then(|()| self.link.read(&mut word));
-        match spoken {
-            Ok(1) if word[0] == READY => Ok(()),
-            Ok(1) if word[0] == FAILED => {
-                let mut why = String::new();
-                // The error already describes the outcome.
-                let _ = self.link.read_to_string(&mut why);
-                Err(format!("the new process cannot take over: {}", why.trim()))
-            }
-            // The new process may exit without reading everything.
-            Err(error) if !gone(&error) => {
-                Err(format!("cannot communicate with the new process: {error}"))
-            }
-            _ => Err("the new process exited before it was ready; see its log".to_owned()),
-        }
-    }
-
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        locked(&self.child).id()
     }
 
     /// Reports that this process no longer accepts clients.
@@ -178,30 +166,103 @@ impl Successor {
     }
 
     /// Reports that the caches are released, if not yet done, and waits until the new process
-    /// serves.
+    /// serves. Called when the drain has ended.
     pub fn take_over(mut self) -> Result<(), String> {
-        let failed = |error: io::Error| format!("the new process does not answer: {error}");
-        let mut word = [0];
-        let told = if self.told { Ok(()) } else { self.released() };
-        let answered = told.and_then(|()| self.link.read(&mut word)).map_err(failed);
-        match answered {
-            Ok(1) if word[0] == SERVING => Ok(()),
-            Ok(_) => {
-                self.end();
-                Err("the new process exited before it served; see its log".to_owned())
-            }
-            Err(why) => {
-                self.end();
-                Err(why)
+        if !self.told {
+            // The watching thread notices a process that is gone.
+            let _ = self.released();
+        }
+        let Successor { child, serves, drains, .. } = self;
+        drop(drains);
+        let why = match serves.recv_timeout(STEP) {
+            // The message may be older than the failure.
+            Ok(()) if !has_failed(&child) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => "the new process does not answer",
+            _ => "the new process has failed; see its log",
+        };
+        end(&child);
+        Err(why.to_owned())
+    }
+}
+
+/// Passes the sockets to the new process and waits until it is ready.
+fn introduce(mut link: &UnixStream, sockets: &[PassedSocket]) -> Result<(), String> {
+    let gone = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    };
+    let mut word = [0];
+    let spoken = link
+        .set_read_timeout(Some(STEP))
+        .and_then(|()| link.set_write_timeout(Some(STEP)))
+        .and_then(|()| send_sockets(link, sockets))
+        .and_then(|()| link.read(&mut word));
+    match spoken {
+        Ok(1) if word[0] == READY => Ok(()),
+        Ok(1) if word[0] == FAILED => {
+            let mut why = String::new();
+            // The error already describes the outcome.
+            let _ = link.read_to_string(&mut why);
+            Err(format!("the new process cannot take over: {}", why.trim()))
+        }
+        // The new process may exit without reading everything.
+        Err(error) if !gone(&error) => {
+            Err(format!("cannot communicate with the new process: {error}"))
+        }
+        _ => Err("the new process exited before it was ready; see its log".to_owned()),
+    }
+}
+
+/// Watches the new process on a thread; see the fields of [`Successor`] for what is returned.
+fn watch(
+    link: &UnixStream,
+    child: Arc<Mutex<Child>>,
+    cut: impl FnOnce() + Send + 'static,
+) -> io::Result<(Receiver<()>, Sender<()>)> {
+    let (tell, serves) = mpsc::channel();
+    let (drains, drained) = mpsc::channel();
+    let mut link = link.try_clone()?;
+    // The drain may take any time.
+    link.set_read_timeout(None)?;
+    let watch = move || {
+        let (mut word, mut has_served) = ([0], false);
+        while link.read_exact(&mut word).is_ok() {
+            if word[0] == SERVING {
+                has_served = true;
+                // The receiver may be gone.
+                let _ = tell.send(());
             }
         }
-    }
+        let is_well = end(&child) && has_served;
+        drop(tell);
+        if is_well || drained.try_recv() == Err(TryRecvError::Disconnected) {
+            return;
+        }
+        let pid = locked(&child).id();
+        log::error!("upgrade: process {pid} has failed; running requests have 1 s to finish");
+        // Nothing is sent: the wait ends early when the drain has ended.
+        if drained.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+            cut();
+        }
+    };
+    thread::Builder::new().name("successor".to_owned()).spawn(watch)?;
+    Ok((serves, drains))
+}
 
-    fn end(&mut self) {
-        // The process may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Ends a process that may have exited already. Returns whether it had exited with success.
+fn end(child: &Mutex<Child>) -> bool {
+    let mut child = locked(child);
+    // The signal does not change the status of a process that is exiting.
+    let _ = child.kill();
+    child.wait().is_ok_and(|status| status.success())
+}
+
+/// Returns whether the process has ended without success.
+fn has_failed(child: &Mutex<Child>) -> bool {
+    !matches!(locked(child).try_wait(), Ok(None)) && !end(child)
+}
+
+fn locked(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The old process, from the new one's point of view.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -346,6 +346,41 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     second.stop();
 }
 
+#[test]
+fn a_new_process_that_fails_during_the_drain_gives_the_clients_back() {
+    let setup = Setup::forward().config("drain = \"60s\"\n");
+    let (origin, larder) = (Arc::new(Origin::start()), setup.start());
+    larder.get(&origin.url("/kept")).verify("/kept");
+    let stages = [
+        ("POST", "takes over"),
+        ("POST", "serving without the cache"),
+        ("GET", "the caches are released"),
+    ];
+    for (number, (method, said)) in stages.into_iter().enumerate() {
+        // The old process waits for its response, which does not come.
+        let slow = format!("/slow{number}?headgate=slow&cc=no-store");
+        let mut connection = larder.connect();
+        connection.send(request(method, &origin.url(&slow)).body(b"").bytes());
+        origin.await_fetches(&slow, 1);
+        larder.signal(Signal::USR2);
+        let next = Stranger::of(&larder, number);
+        assert!(larder.says(said), "{}", larder.said());
+        if number > 0 {
+            larder.get(&origin.url("/kept")).verify("/kept");
+        }
+        next.signal(Signal::KILL);
+        let killed = Instant::now();
+        let reply = larder.get(&origin.url("/kept"));
+        assert!(killed.elapsed() < Duration::from_secs(8), "{}", larder.said());
+        reply.verify("/kept");
+        assert!(reply.outcome().starts_with("HIT"), "{:?}", reply.head);
+        assert_eq!(larder.admin_send(get("/readyz")).status, 200);
+    }
+    assert!(!larder.said().contains("this one exits"), "{}", larder.said());
+    origin.open("slow");
+    larder.stop();
+}
+
 /// Sends a word through a tunnel and back.
 fn shout(tunnel: &Client, word: &str) {
     let mut stream = tunnel.stream();
@@ -403,9 +438,14 @@ fn what_does_not_need_the_cache_does_not_keep_it() {
         connection.rest(head.clone(), "GET").verify(target);
     }
     assert!(larder.is_running(), "{}", larder.said());
+    // The new process may be replaced meanwhile.
+    second.signal(Signal::USR2);
+    let third = Stranger::of(&larder, 1);
+    assert!(eventually(|| !second.is_running()), "{}", larder.said());
     shout(&tunnel, "to the end");
     drop(tunnel);
     assert!(larder.await_exit().is_some_and(|s| s.success()), "{}", larder.said());
+    assert!(!larder.said().contains("has failed"), "{}", larder.said());
     larder.get(&origin.url("/filling?size=700000&gate=end")).verify(gated[1]);
-    second.stop();
+    third.stop();
 }

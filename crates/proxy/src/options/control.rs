@@ -69,11 +69,21 @@ impl Control {
         });
     }
 
+    /// Stops to wait for clients in a drain in favour of another process, which has failed. Does
+    /// nothing in any other state.
+    pub fn cut_handover(&self) {
+        self.state.send_if_modified(|state| {
+            state.is_cut |= state.handed_over;
+            state.handed_over
+        });
+    }
+
     /// Cancels a drain after [`crate::run()`] has returned. It may then be called again.
     pub fn resume(&self) {
         self.state.send_modify(|state| {
             state.draining = false;
             state.handed_over = false;
+            state.is_cut = false;
         });
     }
 

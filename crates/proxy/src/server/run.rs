@@ -311,7 +311,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         Some(patience) => timeout(patience, &mut arrival).await.is_ok(),
     };
     if !arrived {
-        log::warn!("serving without the cache until the previous process has released it");
+        log::warn!("serving without the cache until it is released; invalidations are in memory");
     }
     let (stop, stopped) = watch::channel(false);
     let mut acceptor = Acceptor::new(worker.clone(), peers.into(), control.clone());
