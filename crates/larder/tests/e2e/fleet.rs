@@ -174,6 +174,27 @@ fn a_purged_tag_is_gone_from_the_copies_of_all_nodes() {
 }
 
 #[test]
+fn what_a_soft_purge_has_outdated_does_not_become_fresh_at_another_node() {
+    let origin = Origin::start();
+    let class = "[[fleet.class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
+    let nodes = Fleet::of(2, &origin).each(|setup, _| setup.config(class)).start();
+    let cc = "cc=max-age=3600,stale-while-revalidate=600";
+    let pages: Vec<_> = (0..8).map(|page| format!("/{page}?size=500&{cc}")).collect();
+    let read = || -> Vec<u64> {
+        let both = |page| nodes.iter().map(move |node| version(node, page));
+        pages.iter().flat_map(both).collect()
+    };
+    for _ in 0..2 {
+        assert_eq!(read(), [0; 16]);
+    }
+    pages.iter().for_each(|page| origin.change(page));
+    let (code, said) = ask(&nodes[0], &["purge", "--all", "--soft"]);
+    assert_eq!(code, 0, "{said}");
+    // Each node may give its own copy out until it has validated it; none may renew the other's.
+    assert!(eventually(|| read() == [1; 16]), "{:?}", read());
+}
+
+#[test]
 fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged() {
     let origin = Origin::start();
     let fleet = Fleet::of(3, &origin);

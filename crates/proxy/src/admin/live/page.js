@@ -35,9 +35,9 @@ function parse(text) {
   return rows;
 }
 
-/** Returns the sum of a metric over the rows that match; those of single sites count nothing. */
+/** Returns the sum of a metric over the rows that match. */
 function sum(rows, name, matches = () => true) {
-  const all = (rows.get(name) || []).filter(({ labels }) => !labels.site && matches(labels));
+  const all = (rows.get(name) || []).filter(({ labels }) => matches(labels));
   return all.reduce((total, row) => total + row.value, 0);
 }
 
