@@ -90,6 +90,7 @@ impl Cache {
     fn setup(&self) -> CacheSetup {
         let device = Deposited::new(AnyDevice::Other(OtherDevice::new(self.disk.clone())));
         CacheSetup {
+            is_doubted: false,
             devices: Box::new(move |_| Ok(vec![Rc::new(device.get()?)])),
             options: store::Options {
                 memory: self.memory,

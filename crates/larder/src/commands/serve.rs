@@ -301,7 +301,9 @@ impl Start {
             (Some(predecessor), _) => {
                 Source::later(config.clone(), self.metrics.clone(), predecessor)?
             }
-            (None, caches) => Source::now(&config, &self.metrics, caches.unwrap_or_default()),
+            (None, caches) => {
+                Source::now(&config, &self.metrics, caches.unwrap_or_default(), false)
+            }
         };
         let ended = loop {
             let ended = self.round(source, ready.clone())?;
@@ -313,7 +315,7 @@ impl Start {
                 return Ok(());
             }
             let caches = open_caches::open_all(&config).map_err(Failure::runtime)?;
-            source = Source::now(&config, &self.metrics, caches);
+            source = Source::now(&config, &self.metrics, caches, true);
         };
         systemd::stopping();
         locked(&self.sockets).remove_all_paths();
@@ -456,12 +458,14 @@ struct News {
 }
 
 impl Source {
-    /// Returns a source for caches that are already open.
-    fn now(config: &Config, metrics: &Metrics, caches: Vec<Cache>) -> Source {
+    /// Returns a source for caches that are already open. `is_doubted`: a process that has failed
+    /// may have answered clients without them.
+    fn now(config: &Config, metrics: &Metrics, caches: Vec<Cache>, is_doubted: bool) -> Source {
         let (send, news) = mpsc::channel();
         let held = Held::default();
         hold(&held, &caches);
-        let cache = cache_setup(config, metrics, &caches, &send).into();
+        let setup = cache_setup(config, metrics, &caches, &send);
+        let cache = setup.map(|setup| CacheSetup { is_doubted, ..setup }).into();
         Source { cache, news, accepting: Box::new(|| ()), held }
     }
 
@@ -544,6 +548,7 @@ fn cache_setup(
     }
     Some(CacheSetup {
         options,
+        is_doubted: false,
         devices: store_options::devices(files),
         opened: Box::new(move |share| {
             // Set only once, here. The receiver waits until the value is sent or dropped.

@@ -181,7 +181,7 @@ fn what_a_soft_purge_has_outdated_does_not_become_fresh_at_another_node() {
     let cc = "cc=max-age=3600,stale-while-revalidate=600";
     let pages: Vec<_> = (0..8).map(|page| format!("/{page}?size=500&{cc}")).collect();
     let read = || -> Vec<u64> {
-        let both = |page| nodes.iter().map(move |node| version(node, page));
+        let both = |page: &String| [0, 1].map(|node: usize| version(&nodes[node], page));
         pages.iter().flat_map(both).collect()
     };
     for _ in 0..2 {

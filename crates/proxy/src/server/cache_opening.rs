@@ -106,7 +106,7 @@ async fn open(
     clock: TokioClock,
     shared: &Shared,
 ) -> Option<(Store, (StoreShare, Arc<Devices>))> {
-    let CacheSetup { devices, mut options, opened } = setup;
+    let CacheSetup { devices, mut options, is_doubted, opened } = setup;
     options.labels = Some(shared.labels.clone());
     let made = match devices(0) {
         Ok(made) => made,
@@ -116,6 +116,9 @@ async fn open(
         }
     };
     let store = open_store(made, clock, options).await?;
+    if is_doubted && let Err(refusal) = store.doubt_everything().await {
+        log::warn!("that everything stored needs validation is not durable yet: {refusal}");
+    }
     if let Err(refusal) = store.invalidate(&shared.missed.close(), None).await {
         log::warn!("an invalidation before the cache was open is not durable yet: {refusal}");
     }

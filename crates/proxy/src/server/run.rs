@@ -89,6 +89,9 @@ pub struct CacheSetup {
     pub devices: Box<Devices>,
     /// The options of the store.
     pub options: store::Options,
+    /// True if another process may have answered requests that invalidate, without the store: then
+    /// everything stored needs validation.
+    pub is_doubted: bool,
     /// Called once when the store is open, before the first client is accepted.
     pub opened: Box<dyn FnOnce(&store::StoreShare) + Send>,
 }

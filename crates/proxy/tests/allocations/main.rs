@@ -123,6 +123,7 @@ fn start_proxy() -> SocketAddr {
         workers: 1,
         observer: Arc::new(Unobserved),
         cache: CacheSource::Now(Box::new(CacheSetup {
+            is_doubted: false,
             devices: Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))])),
             options: store::Options { memory: 64 << 20, ..store::Options::default() },
             opened: Box::new(|_| ()),

@@ -220,6 +220,7 @@ impl Rig {
             workers,
             observer: seen.clone(),
             cache: CacheSource::Now(Box::new(CacheSetup {
+                is_doubted: false,
                 devices: {
                     let device = device.clone();
                     Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))]))
