@@ -310,12 +310,12 @@ impl Start {
             let Some(successor) = self.upgrader.successor() else { break ended };
             // Dropping the last handles of the caches releases their locks.
             self.metrics.forget_sources();
-            if self.upgrader.hand_over(successor) {
+            let Err(failed) = self.upgrader.hand_over(successor) else {
                 self.close_logs();
                 return Ok(());
-            }
+            };
             let caches = open_caches::open_all(&config).map_err(Failure::runtime)?;
-            source = Source::now(&config, &self.metrics, caches, true);
+            source = Source::now(&config, &self.metrics, caches, failed.has_served);
         };
         systemd::stopping();
         locked(&self.sockets).remove_all_paths();

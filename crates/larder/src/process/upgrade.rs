@@ -14,7 +14,7 @@ use proxy::Control;
 use proxy::observe::systemd;
 
 use crate::process::open_listeners::OpenListeners;
-use crate::process::upgrade_protocol::Successor;
+use crate::process::upgrade_protocol::{Failed, Successor};
 
 /// The inputs of an upgrade. Created at startup, because the program's file may be replaced at any
 /// time.
@@ -116,20 +116,23 @@ impl Upgrader {
         }
     }
 
-    /// Lets the new process use everything that this one has released. Returns false if it failed
-    /// and this process must serve again.
-    pub fn hand_over(&self, successor: Successor) -> bool {
+    /// Lets the new process use everything that this one has released.
+    ///
+    /// # Errors
+    ///
+    /// It failed, and this process must serve again.
+    pub fn hand_over(&self, successor: Successor) -> Result<(), Failed> {
         let pid = successor.pid();
         match successor.take_over() {
             Ok(()) => {
                 systemd::main_pid(pid);
                 log::info!("upgrade: process {pid} serves; this one exits");
-                true
+                Ok(())
             }
-            Err(why) => {
-                log::error!("upgrade: {why}; THIS PROCESS SERVES AGAIN");
+            Err(failed) => {
+                log::error!("upgrade: {}; THIS PROCESS SERVES AGAIN", failed.why);
                 self.control.resume();
-                false
+                Err(failed)
             }
         }
     }

@@ -122,6 +122,14 @@ pub struct Successor {
     drains: Sender<()>,
 }
 
+/// Why a new process did not take over.
+#[derive(Debug)]
+pub struct Failed {
+    pub why: &'static str,
+    /// True if it has accepted clients.
+    pub has_served: bool,
+}
+
 impl Successor {
     /// Starts `program` and waits until it is ready to take over. If it fails later, while this
     /// process drains, `cut` is called, [`GRACE`] afterwards.
@@ -167,21 +175,22 @@ impl Successor {
 
     /// Reports that the caches are released, if not yet done, and waits until the new process
     /// serves. Called when the drain has ended.
-    pub fn take_over(mut self) -> Result<(), String> {
+    pub fn take_over(mut self) -> Result<(), Failed> {
         if !self.told {
             // The watching thread notices a process that is gone.
             let _ = self.released();
         }
         let Successor { child, serves, drains, .. } = self;
         drop(drains);
-        let why = match serves.recv_timeout(STEP) {
+        let served = serves.recv_timeout(STEP);
+        let why = match served {
             // The message may be older than the failure.
             Ok(()) if !has_failed(&child) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => "the new process does not answer",
             _ => "the new process has failed; see its log",
         };
         end(&child);
-        Err(why.to_owned())
+        Err(Failed { why, has_served: served.is_ok() })
     }
 }
 

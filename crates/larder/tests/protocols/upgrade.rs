@@ -373,8 +373,8 @@ fn a_new_process_that_fails_during_the_drain_gives_the_clients_back() {
         let reply = larder.get(&origin.url("/kept?etag=1"));
         assert!(killed.elapsed() < Duration::from_secs(8), "{}", larder.said());
         reply.verify("/kept?etag=1");
-        // The process that failed may have answered what invalidates it.
-        assert_eq!(reply.outcome(), "REVALIDATED", "{:?}", reply.head);
+        // The process that failed may have answered what invalidates it, if it has served.
+        assert_eq!(reply.outcome().starts_with("HIT"), number == 0, "{:?}", reply.head);
         let reply = larder.get(&origin.url("/kept?etag=1"));
         assert!(reply.outcome().starts_with("HIT"), "{:?}", reply.head);
         assert_eq!(larder.admin_send(get("/readyz")).status, 200);

@@ -226,6 +226,7 @@ fn respond(
 }
 
 /// Answers a request without waiting, or returns the next step.
+#[expect(clippy::result_large_err, reason = "to wait takes one allocation, for all that is left")]
 fn at_once(
     context: &RequestContext,
     transaction: Transaction,
@@ -254,6 +255,7 @@ fn at_once(
 
 /// Answers a request that its rule must admit without waiting, or returns the next step.
 #[cold]
+#[expect(clippy::result_large_err, reason = "as `at_once`")]
 fn admitted_at_once(
     context: &RequestContext,
     actions: &Actions,
@@ -278,6 +280,7 @@ fn admitted_at_once(
 
 /// Answers a request that goes on to the cache without waiting, or returns the next step.
 #[inline(always)]
+#[expect(clippy::result_large_err, reason = "as `at_once`")]
 fn routed_at_once(
     context: &RequestContext,
     transaction: Transaction,

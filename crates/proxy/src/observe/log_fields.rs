@@ -40,7 +40,9 @@ impl LogFields {
     /// Removes all texts but keeps their buffers. A value is not moved, which would cost more.
     pub fn clear(&mut self) {
         let LogFields { format, url, values, variables, trace, asked, .. } = self;
-        (url.clear(), values.clear(), variables.clear());
+        url.clear();
+        values.clear();
+        variables.clear();
         (*format, *trace, *asked) = (None, None, None);
         let LogFields { referer, user_agent, content_type, request_id, site, rule, .. } = self;
         for place in [referer, user_agent, content_type, request_id, site, rule] {

@@ -34,10 +34,7 @@ const REFERER: UsualName = UsualName::known("referer");
 const USER_AGENT: UsualName = UsualName::known("user-agent");
 
 /// Record of a request that is being answered.
-pub(crate) struct Transaction(Box<Open>);
-
-/// Boxed, because a transaction is moved many times.
-struct Open {
+pub(crate) struct Transaction {
     services: Rc<Services>,
     client: Rc<Client>,
     method: Method,
@@ -91,7 +88,7 @@ impl Transaction {
     ) -> Transaction {
         let began = services.clock.instant();
         client.state.request_began(began);
-        Transaction(Box::new(Open {
+        Transaction {
             services: services.clone(),
             client: client.clone(),
             method,
@@ -106,17 +103,17 @@ impl Transaction {
             upstream: None,
             trail: None,
             texts,
-        }))
+        }
     }
 
     /// Records the site of the request and, if it is logged, the rule, which may exempt it from the
     /// log.
     pub fn note_request(&mut self, context: &RequestContext) {
-        self.0.site = context.site().slot();
-        let Some(texts) = &mut self.0.texts else { return };
+        self.site = context.site().slot();
+        let Some(texts) = &mut self.texts else { return };
         let percent = context.rule.as_ref().map_or(100, |rule| rule.log_percent);
         if percent < 100 && random() % 100 >= percent {
-            self.0.texts = None;
+            self.texts = None;
             return;
         }
         let rule = context.rule.as_deref().and_then(Rule::shown_name);
@@ -128,14 +125,14 @@ impl Transaction {
 
     /// Notes status, outcome and fields of the response head.
     pub fn note_answer(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
-        self.0.status = status;
-        self.0.outcome = outcome;
-        if let Some(texts) = &mut self.0.texts {
+        self.status = status;
+        self.outcome = outcome;
+        if let Some(texts) = &mut self.texts {
             let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
             texts.set_content_type(kind);
             texts.head_bytes = head_bytes(status, headers);
             texts.age = headers.get(header::AGE).and_then(|age| age.to_str().ok()?.parse().ok());
-            texts.note_answered(|| self.0.services.clock.instant());
+            texts.note_answered(|| self.services.clock.instant());
         }
     }
 
@@ -147,49 +144,49 @@ impl Transaction {
         age: Option<Seconds>,
         kind: impl FnOnce() -> Option<&'a [u8]>,
     ) {
-        self.0.status = status;
-        self.0.outcome = outcome;
-        if let Some(texts) = &mut self.0.texts {
+        self.status = status;
+        self.outcome = outcome;
+        if let Some(texts) = &mut self.texts {
             texts.set_content_type(kind());
             texts.age = age.map(|age| age.get().into());
-            texts.note_answered(|| self.0.services.clock.instant());
+            texts.note_answered(|| self.services.clock.instant());
         }
     }
 
     /// Records that the response begins now, and the size of its head in bytes.
     pub fn note_head(&mut self, bytes: impl FnOnce() -> u64) {
-        if let Some(texts) = &mut self.0.texts {
+        if let Some(texts) = &mut self.texts {
             texts.head_bytes = bytes();
-            let now = self.0.services.clock.instant();
-            texts.first_byte = Some(now.saturating_duration_since(self.0.began));
+            let now = self.services.clock.instant();
+            texts.first_byte = Some(now.saturating_duration_since(self.began));
         }
     }
 
     pub fn outcome(&self) -> Outcome {
-        self.0.outcome
+        self.outcome
     }
 
     /// Marks the response as the last one of its connection. No effect in HTTP/2, where each
     /// request has bounds of its own.
     pub fn mark_last(&self) {
-        if !self.0.client.state.is_multiplexed() {
-            self.0.client.state.end_after_answer();
+        if !self.client.state.is_multiplexed() {
+            self.client.state.end_after_answer();
         }
     }
 
     /// Returns the store leases of this worker.
     pub fn leases(&self) -> &Rc<Leases> {
-        &self.0.services.leases
+        &self.services.leases
     }
 
     /// Returns the proxy's name in `Cache-Status`.
     pub fn pseudonym(&self) -> &str {
-        self.0.services.shared.pseudonym.as_str()
+        self.services.shared.pseudonym.as_str()
     }
 
     /// Returns the client text about a server that gave no response.
     pub fn failure_text(&self, why: Error, cause: &str) -> String {
-        failure_text::told(&self.0.services.options().front, why, cause)
+        failure_text::told(&self.services.options().front, why, cause)
     }
 
     /// Records the upstream that the request is sent to, and the trail of its servers.
@@ -199,66 +196,65 @@ impl Transaction {
 
     /// Records the server that is asked, and the trail of its addresses.
     pub fn note_server(&mut self, server: &impl fmt::Display, trail: Option<&Arc<Attempts>>) {
-        if let Some(texts) = &mut self.0.texts {
-            texts.note_asked(self.0.services.clock.instant());
-            self.0.upstream = Some(server.to_string());
-            self.0.trail = trail.cloned();
+        if let Some(texts) = &mut self.texts {
+            texts.note_asked(self.services.clock.instant());
+            self.upstream = Some(server.to_string());
+            self.trail = trail.cloned();
         }
     }
 
     pub fn count_sent(&mut self, bytes: u64) {
-        self.0.body_bytes += bytes;
+        self.body_bytes += bytes;
     }
 
     /// Records whether the body's next bytes wait for the client to take them (`true`) or are still
     /// awaited. Reported only on connections whose requests overlap.
     pub fn note_waiting(&mut self, waits: bool) {
-        if self.0.client.state.is_multiplexed() && self.0.waits_for_client != waits {
-            self.0.waits_for_client = waits;
-            self.0.client.state.body_waits(waits);
+        if self.client.state.is_multiplexed() && self.waits_for_client != waits {
+            self.waits_for_client = waits;
+            self.client.state.body_waits(waits);
         }
     }
 
     /// Records that the body's length is unknown. For an HTTP/1.0 client it ends with the
     /// connection.
     pub fn note_unknown_length(&self) {
-        self.0.client.state.set_open_ended(self.0.version == Version::HTTP_10);
+        self.client.state.set_open_ended(self.version == Version::HTTP_10);
     }
 
     pub fn note_whole(&mut self) {
-        self.0.client.state.set_open_ended(false);
-        self.0.complete = true;
+        self.client.state.set_open_ended(false);
+        self.complete = true;
     }
 
     /// Notes that the body was cut short.
     pub fn note_broken(&mut self, why: Error) {
-        self.0.outcome = Outcome::Error(why);
+        self.outcome = Outcome::Error(why);
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.note_waiting(false);
-        let open = &mut *self.0;
-        let now = open.services.clock.instant();
-        open.client.state.request_ended(now);
-        open.client.state.report_moved(&*open.services.observer);
-        let (server, addresses) = open.trail.take().and_then(|trail| trail.summary()).unzip();
-        open.services.observer.finished(&RequestRecord {
-            client: open.client.address,
-            is_peer: open.client.link.is_peer,
-            method: &open.method,
-            version: open.version,
-            tls: open.client.link.tls.as_ref(),
-            status: open.status,
-            site: open.site,
-            outcome: open.outcome,
-            body_bytes: open.body_bytes,
-            complete: open.complete,
-            duration: now.saturating_duration_since(open.began),
-            upstream: server.as_deref().or(open.upstream.as_deref()),
+        let now = self.services.clock.instant();
+        self.client.state.request_ended(now);
+        self.client.state.report_moved(&*self.services.observer);
+        let (server, addresses) = self.trail.take().and_then(|trail| trail.summary()).unzip();
+        self.services.observer.finished(&RequestRecord {
+            client: self.client.address,
+            is_peer: self.client.link.is_peer,
+            method: &self.method,
+            version: self.version,
+            tls: self.client.link.tls.as_ref(),
+            status: self.status,
+            site: self.site,
+            outcome: self.outcome,
+            body_bytes: self.body_bytes,
+            complete: self.complete,
+            duration: now.saturating_duration_since(self.began),
+            upstream: server.as_deref().or(self.upstream.as_deref()),
             upstream_addresses: addresses.as_deref(),
-            texts: open.texts.as_deref(),
+            texts: self.texts.as_deref(),
         });
     }
 }

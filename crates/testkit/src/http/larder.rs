@@ -17,7 +17,7 @@ use crate::client::{Client, Reply, Request, get, request};
 use crate::io::{PATIENCE, eventually};
 use crate::program::built;
 
-/// Returns the path of `larder`: that in `LARDER_PROGRAM`, for example a static one, or the one that
+/// Returns the path of `larder`: that in `LARDER_PROGRAM`, for example a static one, or that which
 /// cargo built.
 pub fn larder_path() -> PathBuf {
     std::env::var_os("LARDER_PROGRAM").map_or_else(|| built("larder"), PathBuf::from)
