@@ -1,6 +1,7 @@
 //! Observability: outcomes, metrics, the access log, `Cache-Status`, systemd.
 
 pub mod access_log;
+pub mod access_logs;
 pub mod cache_status;
 pub mod event;
 pub mod front_kind;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use proxy::admin::guard::Guard;
-use proxy::observe::access_log::AccessLog;
+use proxy::observe::access_logs::AccessLogs;
 use proxy::observe::log_slot::LogSlot;
 use proxy::observe::systemd;
 use proxy::options::Options;
@@ -132,10 +132,9 @@ impl Reloader {
         }
         let options = proxy_options(config, &around)?;
         let guard = guard(config)?;
-        let log = match changes.have(&["access-log", "log-format"]) {
-            true => Some(open_access_log(config)?),
-            false => None,
-        };
+        let is_other = changes.have(&["access-log", "log-format"])
+            || config.site_logs() != self.loaded.config.site_logs();
+        let log = is_other.then(|| open_access_logs(config)).transpose()?;
         Ok(Prepared { options, guard, log, listeners: change })
     }
 
@@ -169,16 +168,16 @@ impl Reloader {
 struct Prepared {
     options: Options,
     guard: Guard,
-    /// The access log, if it changes.
-    log: Option<Option<AccessLog>>,
+    /// The access logs, if they change.
+    log: Option<AccessLogs>,
     listeners: Option<ListenerChange>,
 }
 
-/// Opens the access log, if there is one. The error is a sentence.
-pub fn open_access_log(config: &Config) -> Result<Option<AccessLog>, String> {
-    let Some(path) = &config.access_log else { return Ok(None) };
-    let log = AccessLog::open(path, config.log_format.clone());
-    log.map(Some).map_err(|error| {
+/// Opens the access logs. The error is a sentence.
+pub fn open_access_logs(config: &Config) -> Result<AccessLogs, String> {
+    let format = Arc::new(config.log_format.clone());
+    let logs = AccessLogs::open(config.access_log.as_deref(), &config.site_logs(), &format);
+    logs.map_err(|error| {
         let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
         format!("{error}{}", who.unwrap_or_default())
     })

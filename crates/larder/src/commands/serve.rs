@@ -39,7 +39,7 @@ use crate::commands::demo::Demo;
 use crate::commands::first_steps::{FirstSteps, first_steps};
 use crate::commands::last_reload::LastReload;
 use crate::commands::lists;
-use crate::commands::reload::{Reloader, open_access_log};
+use crate::commands::reload::{Reloader, open_access_logs};
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
 use crate::config::layers::Layer;
@@ -117,7 +117,7 @@ fn prepare(
 
     let pid_file = pid_file(&config, &identity).map_err(Failure::runtime)?;
     change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
-    let access_log = Arc::new(LogSlot::new(open_access_log(&config).map_err(Failure::runtime)?));
+    let access_log = Arc::new(LogSlot::new(open_access_logs(&config).map_err(Failure::runtime)?));
     let spans = process::spans::sink(&config).map_err(Failure::runtime)?;
     let control = Control::new(options);
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));

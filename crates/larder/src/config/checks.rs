@@ -528,6 +528,10 @@ impl Checker<'_> {
                     complain(key, format!("{text} already belongs to the site of {other}"));
                 }
             }
+            let log = site.access_log.as_deref().map(Destination::parse);
+            if let Some(Err(why)) = log {
+                complain("site.access-log", why);
+            }
             if site.strip_prefix && (site.root.is_none() || site.paths.is_empty()) {
                 complain("site.strip-prefix", "expected root and paths beside it".to_owned());
             }

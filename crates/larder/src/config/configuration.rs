@@ -4,6 +4,7 @@
 //! ([`crate::config::settings`]). Options that depend on several settings, on the machine or on
 //! files are derived by [`crate::config::to_options`].
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -146,6 +147,8 @@ pub struct Site {
     pub strip_prefix: bool,
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
+    /// The site's own access log; "off" is none.
+    pub access_log: Option<PathBuf>,
     /// The keys that differ from `[upstream]`.
     pub own: Vec<OwnKey<UpstreamSettings>>,
     /// The keys that differ from `[files]`.
@@ -235,6 +238,15 @@ impl Config {
     /// Returns the creation options of a new cache.
     pub fn format_options(&self) -> FormatOptions {
         FormatOptions { memory: self.memory, index: self.store.index, ..self.format }
+    }
+
+    /// Returns the access logs of the sites that have their own, by name; `None` is none.
+    pub fn site_logs(&self) -> BTreeMap<String, Option<PathBuf>> {
+        let logs = self.sites.iter().filter_map(|site| {
+            let path = site.access_log.clone()?;
+            Some((site.called()?.to_owned(), Some(path).filter(|path| path.as_os_str() != "off")))
+        });
+        logs.collect()
     }
 
     /// Returns whether this is a reverse proxy or a web server.

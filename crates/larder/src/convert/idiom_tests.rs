@@ -55,6 +55,20 @@ fn settings_without_an_effect_of_their_own_are_no_loss() {
             losses: &[],
         },
         Row {
+            name: "Via",
+            text: "server { listen 80;
+            location / { proxy_hide_header VIA; proxy_hide_header X-A; proxy_pass http://a; } }",
+            has: &["hide = [\"via\"]", "client-remove = [\"X-A\"]"],
+            lacks: &[],
+            losses: &[],
+        },
+    ]);
+}
+
+#[test]
+fn access_logs_are_those_of_sites_in_one_format() {
+    check(&[
+        Row {
             name: "a name that nothing asks for",
             text: "log_format main '$remote_user $server_name $upstream_header_time';
             access_log /var/log/x main;
@@ -64,6 +78,31 @@ fn settings_without_an_effect_of_their_own_are_no_loss() {
             losses: &[],
         },
         Row {
+            name: "fields and states of responses",
+            text: "log_format main '$upstream_status $upstream_http_x_a $sent_http_etag';
+            access_log /var/log/x main;
+            server { listen 80; location / { proxy_pass http://a; } }",
+            has: &["log-format = \"{upstream_status} {response.x-a} {response.etag}\""],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            name: "logs of servers",
+            text: "access_log /var/log/all;
+            server { listen 80 default_server; location / { proxy_pass http://a; } }
+            server { listen 80; server_name b; access_log /var/log/b;
+            location / { proxy_pass http://b; location /x/ { access_log /var/log/x; } } }
+            server { listen 80; server_name c; access_log off;
+            location / { proxy_pass http://c; } }",
+            has: &[
+                "access-log = \"/var/log/all\"\n",
+                "access-log = \"/var/log/b\"\n",
+                "access-log = \"off\"\n",
+            ],
+            lacks: &["/var/log/x\"\n"],
+            losses: &["access_log"],
+        },
+        Row {
             name: "a name that is asked for",
             text: "log_format main '$status $remote_user'; access_log /var/log/x main;
             server { listen 80; auth_basic x; auth_basic_user_file /x;
@@ -71,14 +110,6 @@ fn settings_without_an_effect_of_their_own_are_no_loss() {
             has: &[],
             lacks: &[],
             losses: &["log_format main", "auth_basic"],
-        },
-        Row {
-            name: "Via",
-            text: "server { listen 80;
-            location / { proxy_hide_header VIA; proxy_hide_header X-A; proxy_pass http://a; } }",
-            has: &["hide = [\"via\"]", "client-remove = [\"X-A\"]"],
-            lacks: &[],
-            losses: &[],
         },
     ]);
 }

@@ -1,5 +1,6 @@
 //! nginx: `http` with its `server` and `location` blocks.
 
+mod access_log;
 mod backend;
 mod chosen_upstream;
 mod classes;
@@ -271,7 +272,7 @@ fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
     }
     resolver(&all, out);
     hostname(&all, out);
-    logs(scope, &all, out);
+    access_log::general(scope, &all, out);
 }
 
 /// Sets the longest of several times, a loss where they differ.
@@ -335,84 +336,4 @@ fn hostname(all: &[&Directive], out: &mut Output) {
         let reason = "the environment variable HOSTNAME, or larder without one";
         out.note(&one.at, "$hostname", reason);
     }
-}
-
-/// Reads `access_log`: the first one is that of all sites.
-fn logs(scope: &Scope<'_>, all: &[&Directive], out: &mut Output) {
-    let logs: Vec<_> = all.iter().filter(|one| one.name == "access_log").collect();
-    let first = scope.get("access_log").filter(|one| one.arg(0) != "off");
-    let first = first.or_else(|| logs.iter().find(|one| one.arg(0) != "off").map(|one| **one));
-    let Some(log) = first else { return };
-    let target = log.arg(0);
-    match target.contains('$') {
-        true => out.lose(&log.at, "access_log", "a path with variables has no equivalent"),
-        false if target == "/dev/stdout" => out.set("access-log", text("-")),
-        false => {
-            let target = match target.strip_prefix("syslog:server=") {
-                Some(server) => format!("syslog:{}", server.split(',').next().unwrap_or_default()),
-                None => target.to_owned(),
-            };
-            out.set("access-log", text(&target));
-        }
-    }
-    for option in log.args.iter().skip(1) {
-        match option.split_once('=').unwrap_or((option, "")).0 {
-            "combined" => {}
-            "buffer" | "gzip" | "flush" => {}
-            "if" => out.lose(&log.at, "access_log if", "log-percent in rules leaves requests out"),
-            name => log_format(name, log, all, out),
-        }
-    }
-    for other in logs.iter().filter(|one| one.arg(0) != "off" && one.arg(0) != target) {
-        out.lose(&other.at, "access_log", "there is one access log for all sites");
-    }
-}
-
-/// Reads the `log_format` that an `access_log` names.
-fn log_format(name: &str, log: &Directive, all: &[&Directive], out: &mut Output) {
-    let Some(format) = all.iter().find(|one| one.name == "log_format" && one.arg(0) == name) else {
-        return out.lose(&log.at, &format!("log_format {name}"), "there is no such format");
-    };
-    let pieces = format.args.iter().skip(1).filter(|arg| !arg.starts_with("escape="));
-    let joined = pieces.cloned().collect::<String>().replace("${", "$");
-    let mut parts = joined.split('$');
-    let mut made = values::escaped(parts.next().unwrap_or_default());
-    let mut unknown: Vec<&str> = Vec::new();
-    let asks_names = all.iter().any(|one| one.name == "auth_basic" && one.arg(0) != "off");
-    let mut note = |variable: &str, reason: &str| {
-        out.note(&format.at, &format!("log_format {name} ${variable}"), reason);
-    };
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let (variable, rest) = part.split_at(end.unwrap_or(part.len()));
-        let known = match variable {
-            "request" => Some("{method} {uri}".to_owned()),
-            "time_local" | "time_iso8601" | "msec" => Some("{time}".to_owned()),
-            "bytes_sent" | "body_bytes_sent" => Some("{bytes}".to_owned()),
-            "status" => Some("{status}".to_owned()),
-            "request_time" => Some("{duration}".to_owned()),
-            "upstream_header_time" | "upstream_response_time" => Some("{upstream_time}".to_owned()),
-            "upstream_addr" => Some("{upstream}".to_owned()),
-            "upstream_cache_status" => Some("{outcome}".to_owned()),
-            "remote_user" if !asks_names => {
-                note(variable, "- is written: no location asks for names");
-                Some("-".to_owned())
-            }
-            "server_name" => {
-                note(variable, "the name of the site");
-                Some("{site}".to_owned())
-            }
-            variable => values::template(&format!("${variable}"), ""),
-        };
-        if known.is_none() {
-            unknown.push(variable);
-        }
-        made.push_str(&known.unwrap_or_else(|| "-".to_owned()));
-        made.push_str(&values::escaped(rest.strip_prefix('}').unwrap_or(rest)));
-    }
-    if !unknown.is_empty() {
-        let reason = format!("- is written for {}", unknown.join(", "));
-        out.lose(&format.at, &format!("log_format {name}"), &reason);
-    }
-    out.set("log-format", text(&made));
 }

@@ -61,9 +61,12 @@ pub fn obstacles(config: &Config) -> Vec<String> {
         let is_done_without = open_caches::is_read_only(path);
         keep("cache", missing.or_else(|| no_file(path, None)).filter(|_| !is_done_without));
     }
-    if let Some(Ok(Destination::File(path))) = config.access_log.as_deref().map(Destination::parse)
-    {
-        keep("access-log", no_file(&path, late.as_ref()));
+    let general = config.access_log.iter().map(|path| ("access-log", path.clone()));
+    let of_sites = config.site_logs().into_values().flatten().map(|path| ("site.access-log", path));
+    for (key, path) in general.chain(of_sites) {
+        if let Ok(Destination::File(path)) = Destination::parse(&path) {
+            keep(key, no_file(&path, late.as_ref()));
+        }
     }
     for listener in config.all_listeners() {
         keep("listener", listen_sockets::owners(&listener).err());

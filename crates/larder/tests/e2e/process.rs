@@ -120,6 +120,30 @@ fn a_rule_keeps_requests_out_of_the_access_log() {
 }
 
 #[test]
+fn a_site_has_an_access_log_of_its_own() {
+    let origin = Origin::start();
+    let setup = Setup::forward();
+    let [all, own] = ["all.log", "own.log"].map(|name| setup.path(name));
+    let site = |host: &str, log: &str| {
+        format!("[[site]]\nhosts = ['{host}']\nupstream = ['{}']\n{log}", origin.url(""))
+    };
+    let own_log = format!("access-log = '{}'\n", own.display());
+    let sites =
+        site("a.test", "") + &site("b.test", &own_log) + &site("c.test", "access-log = 'off'");
+    let format = "{site} {status} {upstream_status} {response.cache-control}";
+    let setup = setup.config(&sites).flag("log-format", format);
+    let setup = setup.flag("access-log", &all.display().to_string());
+    let larder = setup.start();
+    for host in ["a.test", "b.test", "b.test", "c.test"] {
+        larder.send(&get("/page").header("Host", host));
+    }
+    larder.stop();
+    let [all, own] = [all, own].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!(all, "a.test 200 200 max-age=3600\n");
+    assert_eq!(own, "b.test 200 200 max-age=3600\nb.test 200 - max-age=3600\n");
+}
+
+#[test]
 fn the_access_log_names_the_outcome_in_each_format() {
     for (format, hit) in [("combined", "HIT_RAM"), ("json", "HIT_RAM"), ("squid", "TCP_MEM_HIT")] {
         let setup = Setup::forward();

@@ -59,6 +59,8 @@ pub enum Variable {
     TlsVersion,
     /// Field of the request; several lines are joined by commas.
     Header(HeaderName),
+    /// Field of the response: its first line.
+    ResponseHeader(HeaderName),
     /// Cookie of the request.
     Cookie(String),
     /// First parameter of the query with this name, decoded.
@@ -81,12 +83,14 @@ pub enum Variable {
     Upstream,
     /// Seconds from the first question to a server until the head of its response.
     UpstreamTime,
+    /// Status of the last response of a server.
+    UpstreamStatus,
     /// End of the request.
     Time,
 }
 
 /// Variables without an argument: the name, and when the value is known.
-const PLAIN: [(&str, Variable, Stage); 23] = [
+const PLAIN: [(&str, Variable, Stage); 24] = [
     ("client_ip", Variable::ClientIp, Stage::Request),
     ("client_port", Variable::ClientPort, Stage::Request),
     ("scheme", Variable::Scheme, Stage::Request),
@@ -109,6 +113,7 @@ const PLAIN: [(&str, Variable, Stage); 23] = [
     ("first_byte", Variable::FirstByte, Stage::End),
     ("upstream", Variable::Upstream, Stage::End),
     ("upstream_time", Variable::UpstreamTime, Stage::End),
+    ("upstream_status", Variable::UpstreamStatus, Stage::End),
     ("time", Variable::Time, Stage::End),
 ];
 
@@ -227,6 +232,9 @@ impl Variable {
             "header" => argument.parse().ok().map(Variable::Header),
             "cookie" if is_token(argument) => Some(Variable::Cookie(argument.to_owned())),
             "query" if !argument.is_empty() => Some(Variable::Parameter(argument.to_owned())),
+            "response" if stage == Stage::End => {
+                argument.parse().ok().map(Variable::ResponseHeader)
+            }
             // Classes are known only where a rule is.
             "class" if stage < Stage::End => Some(Variable::Class(argument.to_owned())),
             "capture" => argument.parse().ok().filter(|n| *n > 0).map(Variable::Capture),
@@ -243,6 +251,7 @@ impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Variable::Header(name) => write!(f, "{{header.{name}}}"),
+            Variable::ResponseHeader(name) => write!(f, "{{response.{name}}}"),
             Variable::Cookie(name) => write!(f, "{{cookie.{name}}}"),
             Variable::Parameter(name) => write!(f, "{{query.{name}}}"),
             Variable::Class(name) => write!(f, "{{class.{name}}}"),

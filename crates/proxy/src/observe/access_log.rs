@@ -72,7 +72,7 @@ pub struct AccessLog {
 impl AccessLog {
     /// Opens the log at `path` ([`Destination::parse`]), creating a file if necessary, and starts
     /// its thread. The error names the destination.
-    pub fn open(path: &Path, format: Format) -> io::Result<AccessLog> {
+    pub fn open(path: &Path, format: impl Into<Arc<Format>>) -> io::Result<AccessLog> {
         let destination = Destination::parse(path)
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let sink = destination.open()?;
@@ -80,11 +80,11 @@ impl AccessLog {
             Destination::Syslog(_) => SYSLOG_INTERVAL,
             Destination::File(_) | Destination::Stdout => INTERVAL,
         };
-        AccessLog::start(format, interval, sink, move || destination.open())
+        AccessLog::start(format.into(), interval, sink, move || destination.open())
     }
 
     fn start(
-        format: Format,
+        format: Arc<Format>,
         interval: Duration,
         sink: Box<dyn Write + Send>,
         open: impl Fn() -> io::Result<Box<dyn Write + Send>> + Send + 'static,
@@ -96,7 +96,7 @@ impl AccessLog {
             let _ends: mpsc::Sender<()> = ends;
             writer.run(open);
         })?;
-        Ok(AccessLog { format: Arc::new(format), shared, ended: Mutex::new(Some(ended)) })
+        Ok(AccessLog { format, shared, ended: Mutex::new(Some(ended)) })
     }
 
     /// Returns the format of the lines.

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::HeaderName;
+
 use crate::message::template::{Template, Values, Variable};
 use crate::message::trace_context::TraceContext;
 use crate::observe::access_log::Format;
@@ -30,6 +32,8 @@ pub struct LogFields {
     pub upstream_time: Option<Duration>,
     /// Time from the request to the first byte of the response.
     pub first_byte: Option<Duration>,
+    /// Status of the last response of a server.
+    pub upstream_status: Option<u16>,
     /// Age of the response in seconds.
     pub age: Option<u64>,
     /// Bytes of the response head, excluding date and framing.
@@ -48,8 +52,9 @@ impl LogFields {
         for place in [referer, user_agent, content_type, request_id, site, rule] {
             *place = None;
         }
-        let LogFields { upstream_time, first_byte, age, head_bytes, .. } = self;
-        (*upstream_time, *first_byte, *age, *head_bytes) = (None, None, None, 0);
+        let LogFields { upstream_time, upstream_status, first_byte, age, head_bytes, .. } = self;
+        (*upstream_time, *upstream_status, *first_byte) = (None, None, None);
+        (*age, *head_bytes) = (None, 0);
     }
 
     /// Returns the number of bytes of memory allocated for the texts.
@@ -106,6 +111,21 @@ impl LogFields {
                 if let Some(known) = self.variables.get_mut(number) {
                     *known = place;
                 }
+            }
+        }
+    }
+
+    /// Sets the values of those variables that are fields of the response.
+    pub(crate) fn set_answer_variables<'a>(
+        &mut self,
+        template: &Template,
+        field: impl Fn(&HeaderName) -> Option<&'a [u8]>,
+    ) {
+        for (number, variable) in template.variables().enumerate() {
+            let Variable::ResponseHeader(name) = variable else { continue };
+            let place = field(name).map(|value| self.push(value));
+            if let (Some(place), Some(known)) = (place, self.variables.get_mut(number)) {
+                *known = place;
             }
         }
     }

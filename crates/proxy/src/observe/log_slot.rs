@@ -1,4 +1,4 @@
-//! The access log in use, which a reload may open, replace or end.
+//! The access logs in use, which a reload may open, replace or end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,68 +8,79 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 
 use crate::observe::access_log::{AccessLog, Format, Record};
+use crate::observe::access_logs::AccessLogs;
 use crate::observe::metrics::{Samples, Source};
 
-/// The access log of a process, if it has one now.
+/// The access logs of a process, if it has any now.
 #[derive(Default)]
 pub struct LogSlot {
     /// True if there is a log.
     is_on: AtomicBool,
-    log: ArcSwapOption<AccessLog>,
+    logs: ArcSwapOption<AccessLogs>,
     /// Figures of the logs that were replaced.
     dropped: AtomicU64,
     errors: AtomicU64,
 }
 
 impl LogSlot {
-    /// Creates a slot with the first log.
-    pub fn new(log: Option<AccessLog>) -> LogSlot {
+    /// Creates a slot with the first logs.
+    pub fn new(logs: AccessLogs) -> LogSlot {
         let slot = LogSlot::default();
-        slot.replace(log);
+        slot.replace(logs);
         slot
     }
 
-    /// Returns the format of the log, if there is one.
+    /// Returns the format of the logs, if there are any.
     pub fn format(&self) -> Option<Arc<Format>> {
         if !self.is_on.load(Ordering::Relaxed) {
             return None;
         }
-        self.log.load().as_ref().map(|log| log.format().clone())
+        self.logs.load().as_ref().and_then(|logs| logs.format().cloned())
     }
 
-    /// Writes a request to the log, if there is one.
+    /// Writes a request to the log of its site, if there is one.
     pub fn log(&self, record: &Record<'_>) {
-        if let Some(log) = &*self.log.load() {
-            log.log(record);
+        if let Some(logs) = &*self.logs.load() {
+            logs.log(record);
         }
     }
 
-    /// Opens the log's file again, see [`AccessLog::reopen`].
+    /// Opens the files of the logs again, see [`AccessLog::reopen`].
     pub fn reopen(&self) {
-        if let Some(log) = &*self.log.load() {
-            log.reopen();
+        if let Some(logs) = &*self.logs.load() {
+            logs.all().iter().for_each(AccessLog::reopen);
         }
     }
 
-    /// Replaces the log, then writes the buffered lines of the old one and closes it.
-    pub fn replace(&self, log: Option<AccessLog>) {
-        self.is_on.store(log.is_some(), Ordering::Relaxed);
-        let Some(old) = self.log.swap(log.map(Arc::new)) else { return };
-        // Workers hold it only while they append a line; a late line is dropped and counted.
+    /// Replaces the logs, then writes the buffered lines of the old ones and closes them.
+    pub fn replace(&self, logs: AccessLogs) {
+        let logs = Some(logs).filter(|logs| !logs.all().is_empty());
+        self.is_on.store(logs.is_some(), Ordering::Relaxed);
+        let Some(old) = self.logs.swap(logs.map(Arc::new)) else { return };
+        // Workers hold them only while they append a line; a late line is dropped and counted.
         for _ in 0..100 {
             if Arc::strong_count(&old) == 1 {
                 break;
             }
             thread::sleep(Duration::from_millis(1));
         }
-        old.close();
-        self.dropped.fetch_add(old.dropped(), Ordering::Relaxed);
-        self.errors.fetch_add(old.errors(), Ordering::Relaxed);
+        for log in old.all() {
+            log.close();
+            self.dropped.fetch_add(log.dropped(), Ordering::Relaxed);
+            self.errors.fetch_add(log.errors(), Ordering::Relaxed);
+        }
     }
 
-    /// Writes the buffered lines and closes the log.
+    /// Writes the buffered lines and closes the logs.
     pub fn close(&self) {
-        self.replace(None);
+        self.replace(AccessLogs::default());
+    }
+
+    /// Returns a figure of all logs that there were; `replaced` is that of the replaced ones.
+    fn sum(&self, replaced: &AtomicU64, figure: fn(&AccessLog) -> u64) -> u64 {
+        let logs = self.logs.load();
+        let now = logs.as_ref().map_or(0, |logs| logs.all().iter().map(figure).sum());
+        replaced.load(Ordering::Relaxed) + now
     }
 }
 
@@ -79,14 +90,12 @@ pub(crate) struct LogFigures(pub Arc<LogSlot>);
 impl Source for LogFigures {
     fn samples(&self, out: &mut Samples) {
         let slot = &self.0;
-        let log = slot.log.load();
-        let (dropped, errors) = log.as_ref().map_or((0, 0), |log| (log.dropped(), log.errors()));
         let help = "Access log lines that could not be written.";
-        let all = dropped + slot.dropped.load(Ordering::Relaxed);
-        out.counter("larder_access_log_lines_dropped", help, &[], all);
+        let dropped = slot.sum(&slot.dropped, AccessLog::dropped);
+        out.counter("larder_access_log_lines_dropped", help, &[], dropped);
         let help = "Failed writes and openings of the access log.";
-        let all = errors + slot.errors.load(Ordering::Relaxed);
-        out.counter("larder_access_log_errors", help, &[], all);
+        let errors = slot.sum(&slot.errors, AccessLog::errors);
+        out.counter("larder_access_log_errors", help, &[], errors);
     }
 }
 
@@ -100,13 +109,20 @@ mod tests {
 
     use super::*;
     use crate::observe::access_log::Hierarchy;
+    use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::Outcome;
 
     #[test]
-    fn lines_go_to_the_log_in_use() {
+    fn lines_go_to_the_log_in_use_and_to_that_of_their_site() {
         let dir = tempfile::tempdir().unwrap();
-        let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
-        let open = |path, format| Some(AccessLog::open(path, format).unwrap());
+        let [one, two, shop] = ["one", "two", "shop"].map(|name| dir.path().join(name));
+        let open = |path, format| {
+            let own = |name: &str, path| (name.to_owned(), path);
+            let sites = [own("shop", Some(&shop)), own("more", Some(&shop)), own("quiet", None)];
+            let sites = sites.map(|(name, path)| (name, path.cloned())).into();
+            AccessLogs::open(path, &sites, &Arc::new(format)).unwrap()
+        };
+        let mut texts = LogFields::default();
         let record = Record {
             ended: SystemTime::UNIX_EPOCH,
             duration: Duration::ZERO,
@@ -130,16 +146,22 @@ mod tests {
         let slot = LogSlot::default();
         assert!(slot.format().is_none());
         slot.log(&record);
-        slot.replace(open(&one, Format::Combined));
+        slot.replace(open(Some(&one), Format::Combined));
         assert!(slot.format().is_some());
         slot.log(&record);
-        slot.replace(open(&two, Format::Json));
+        slot.replace(open(Some(&two), Format::Json));
         slot.log(&record);
+        for site in ["shop", "more", "quiet", "other"] {
+            texts.clear();
+            texts.set_place(Some(site), None);
+            slot.log(&Record { texts: Some(&texts), ..record });
+        }
         slot.close();
         slot.log(&record);
         assert!(slot.format().is_none());
-        let [one, two] = [one, two].map(|path| std::fs::read_to_string(path).unwrap());
-        assert_eq!((one.lines().count(), two.lines().count()), (1, 1));
+        let [one, two, shop] = [one, two, shop].map(|path| std::fs::read_to_string(path).unwrap());
+        let lines = [&one, &two, &shop].map(|text| text.lines().count());
+        assert_eq!(lines, [1, 2, 2], "{one}{two}{shop}");
         assert!(one.starts_with("127.0.0.1 - ") && two.starts_with('{'), "{one}{two}");
     }
 }

@@ -154,18 +154,25 @@ impl Observer for Recorder {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
     use http::Method;
 
     use super::*;
-    use crate::observe::access_log::AccessLog;
+    use crate::observe::access_logs::AccessLogs;
     use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::{Denied, Error};
+
+    fn squid_log(path: &Path) -> AccessLogs {
+        AccessLogs::open(Some(path), &BTreeMap::new(), &Arc::new(Format::Squid)).unwrap()
+    }
 
     #[test]
     fn requests_are_counted_and_logged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("access.log");
-        let log = Arc::new(LogSlot::new(AccessLog::open(&path, Format::Squid).ok()));
+        let log = Arc::new(LogSlot::new(squid_log(&path)));
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
         for front in [FrontKind::Forward, FrontKind::Reverse] {
             let (metrics, log) = (Arc::new(Metrics::default()), log.clone());

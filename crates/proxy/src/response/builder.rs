@@ -165,7 +165,7 @@ pub(crate) fn from_bytes(
         StoredPart::Whole => source(0..length),
         StoredPart::Range(range) => source(range.as_range()),
     };
-    transaction.note_stored(code, outcome, age, || fields.content_type());
+    transaction.note_stored(code, outcome, age, |name| fields.value(name));
     let body = ResponseBody::new(source, transaction).with_stored_fields(fields);
     let mut response = Response::new(body);
     *response.status_mut() = code;

@@ -205,7 +205,7 @@ impl ResponseBody {
 
     /// Returns the stored `Content-Type`, if the response's fields are stored ones.
     pub fn stored_content_type(&self) -> Option<&[u8]> {
-        self.stored_fields.as_ref()?.content_type()
+        self.stored_fields.as_ref()?.value(&http::header::CONTENT_TYPE)
     }
 
     /// Takes the response's fields, if they are stored ones.

@@ -82,10 +82,11 @@ pub(crate) fn with_map(
 }
 
 impl StoredFields {
-    /// Returns the value of the stored `Content-Type`.
-    pub fn content_type(&self) -> Option<&[u8]> {
-        let is_type = |name: &[u8]| name.eq_ignore_ascii_case(b"content-type");
-        meta::fields(&self.meta).find(|(name, _)| is_type(name)).map(|(_, value)| value)
+    /// Returns the value of the first stored field of this name.
+    pub fn value(&self, name: &HeaderName) -> Option<&[u8]> {
+        let name = name.as_str().as_bytes();
+        let mut fields = meta::fields(&self.meta);
+        fields.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// Returns whether a field has any of these names, in lower case.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::message::scheme::Scheme;
 use http::header::HeaderValue;
-use http::{HeaderMap, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, Version, header};
 use http1::RequestHead;
 use net::random::random;
 use semantics::{Fields, Seconds, UsualName, value};
@@ -128,8 +128,7 @@ impl Transaction {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
-            let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-            texts.set_content_type(kind);
+            note_fields(texts, |name| headers.get(name).map(HeaderValue::as_bytes));
             texts.head_bytes = head_bytes(status, headers);
             texts.age = headers.get(header::AGE).and_then(|age| age.to_str().ok()?.parse().ok());
             texts.note_answered(|| self.services.clock.instant());
@@ -142,12 +141,12 @@ impl Transaction {
         status: StatusCode,
         outcome: Outcome,
         age: Option<Seconds>,
-        kind: impl FnOnce() -> Option<&'a [u8]>,
+        field: impl Fn(&HeaderName) -> Option<&'a [u8]>,
     ) {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
-            texts.set_content_type(kind());
+            note_fields(texts, field);
             texts.age = age.map(|age| age.get().into());
             texts.note_answered(|| self.services.clock.instant());
         }
@@ -239,6 +238,9 @@ impl Drop for Transaction {
         let now = self.services.clock.instant();
         self.client.state.request_ended(now);
         self.client.state.report_moved(&*self.services.observer);
+        if let (Some(texts), Some(trail)) = (&mut self.texts, &self.trail) {
+            texts.upstream_status = trail.status().map(|status| status.as_u16());
+        }
         let (server, addresses) = self.trail.take().and_then(|trail| trail.summary()).unzip();
         self.services.observer.finished(&RequestRecord {
             client: self.client.address,
@@ -256,6 +258,14 @@ impl Drop for Transaction {
             upstream_addresses: addresses.as_deref(),
             texts: self.texts.as_deref(),
         });
+    }
+}
+
+/// Notes the fields of a response that are logged.
+fn note_fields<'a>(texts: &mut LogFields, field: impl Fn(&HeaderName) -> Option<&'a [u8]>) {
+    texts.set_content_type(field(&header::CONTENT_TYPE));
+    if let Some(Format::Own(template)) = texts.format.clone().as_deref() {
+        texts.set_answer_variables(template, field);
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http::StatusCode;
+
 use crate::settings::endpoint::{At, Endpoint};
 
 /// Maximum number of attempts kept. A request for a large object that is fetched in parts is sent
@@ -14,32 +16,46 @@ const STEPS_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<Step>>);
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Step {
     endpoint: Arc<Endpoint>,
     /// Address of the connection; `None`: there was no connection, or it is a Unix socket.
     address: Option<IpAddr>,
+    /// The status of the response; `None` if there was none.
+    status: Option<StatusCode>,
 }
 
 impl Attempts {
     /// Records an attempt, including a failed connect. Consecutive attempts at the same server and
     /// address are recorded once.
     pub fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
-        let step = Step { endpoint: endpoint.clone(), address };
         let mut steps = self.lock();
-        if steps.last() == Some(&step) {
+        if steps.last().is_some_and(|last| last.endpoint == *endpoint && last.address == address) {
             return;
         }
         if steps.len() == STEPS_MAX {
             steps.remove(0);
         }
-        steps.push(step);
+        steps.push(Step { endpoint: endpoint.clone(), address, status: None });
+    }
+
+    /// Records the status of the response to the last attempt.
+    pub fn note_status(&self, status: StatusCode) {
+        if let Some(last) = self.lock().last_mut() {
+            last.status = Some(status);
+        }
+    }
+
+    /// Returns the status of the response to the last attempt, if there was one.
+    pub fn status(&self) -> Option<StatusCode> {
+        self.lock().last()?.status
     }
 
     /// Records the attempts of `other` as well.
     pub fn append(&self, other: &Attempts) {
         for step in &*other.lock() {
             self.note(&step.endpoint, step.address);
+            step.status.into_iter().for_each(|status| self.note_status(status));
         }
     }
 
@@ -88,6 +104,10 @@ mod tests {
         for _ in 0..2 {
             trail.note(&Arc::new(Endpoint::plain("c.example", 83)), Some("::1".parse().unwrap()));
         }
+        trail.note_status(StatusCode::NOT_FOUND);
+        let longer = Attempts::default();
+        longer.append(&trail);
+        assert_eq!(longer.status(), Some(StatusCode::NOT_FOUND));
         let (last, all) = trail.summary().unwrap();
         assert_eq!(last, "c.example:83");
         assert_eq!(all, "a.example:81, 192.0.2.1:82, [::1]:83");

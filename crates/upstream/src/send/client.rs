@@ -186,7 +186,7 @@ impl Upstream {
                 }
             };
             let broke = match asked {
-                Ok(response) => return Ok(response),
+                Ok(response) => return Ok(outgoing.noted(response)),
                 Err(broke) => broke,
             };
             let of_client = outgoing.progress.as_deref().and_then(Progress::failure);

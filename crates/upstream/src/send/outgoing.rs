@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::message::informational::Informational;
 use crate::message::upgrade::Upgrade;
 use http::header::HeaderValue;
-use http::{Request, header};
+use http::{Request, Response, header};
 use semantics::{Spellings, connection_login};
 
 use crate::connection::pinned::PinnedConnection;
@@ -97,6 +97,14 @@ impl Outgoing<'_> {
         if let Some(trail) = self.trail {
             trail.note(endpoint, address);
         }
+    }
+
+    /// Returns the response, whose status is recorded.
+    pub(super) fn noted<T>(&self, response: Response<T>) -> Response<T> {
+        if let Some(trail) = self.trail {
+            trail.note_status(response.status());
+        }
+        response
     }
 
     /// Returns whether it may be sent again even though it may have had an effect.

@@ -52,6 +52,10 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     /// the origin server sees several hosts.
     "key-host", KEY_HOST, ["auto"], word("auto"), live -> key_host;
 
+    /// Gets the lines of this site in place of the general `access-log`; "off" for none.
+    "access-log", Kind::Path, ["general"], word("general"), live,
+        example(r#""/var/log/larder/shop.log""#) -> access_log;
+
     /// Name of the site, part of the key of everything stored for it. "none" takes the first of
     /// `hosts`.
     "name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""example""#) -> name;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use crate::convert::nginx::access_log;
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, NEXT, Servers};
 use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::limits;
@@ -183,10 +184,15 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     let mut order: Vec<usize> = (0..servers.len()).collect();
     // Of two servers for a host, that with TLS has the content as a rule.
     order.sort_by_key(|at| {
-        (mains[*at] == Backend::None, servers[*at].is_local(), !servers[*at].https)
+        let server = &servers[*at];
+        // Sites differ from what the default server says for all.
+        (mains[*at] == Backend::None, !server.is_default, server.is_local(), !server.https)
     });
     for at in order {
-        site(&servers[at], &mains[at], &mut sites, out);
+        let scope = http.scope.inner(servers[at].block());
+        if !site(&servers[at], &mains[at], &scope, &mut sites, out) {
+            access_log::lose(&scope, out);
+        }
     }
     if out.get("reverse").is_none() && out.get("static").is_none() && sites.backends.is_empty() {
         let at = &servers[0].directive.at;
@@ -259,8 +265,14 @@ fn of_location_beside(scope: &Scope<'_>, http: &Http<'_>, out: &mut Output) -> B
     backend::bare_directory(scope, out).map_or(Backend::None, Backend::Files)
 }
 
-/// Writes the site of a server.
-fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output) {
+/// Writes the site of a server; returns whether there is one.
+fn site(
+    server: &Server<'_>,
+    main: &Backend,
+    scope: &Scope<'_>,
+    sites: &mut Sites,
+    out: &mut Output,
+) -> bool {
     for (name, why) in &server.odd {
         if !server.is_default {
             out.lose(&server.directive.at, &format!("server_name {name}"), why);
@@ -284,16 +296,17 @@ fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output
             Backend::None => {}
         }
         out.settle();
+        access_log::of_default(scope, server.block(), out);
         sites.backends.insert(String::new(), main.clone());
-        return;
+        return true;
     }
     if server.is_default && (*main != Backend::None || sites.backends.contains_key("")) {
-        return;
+        return false;
     }
     let hosts: Vec<String> =
         server.names.iter().filter(|name| !sites.backends.contains_key(*name)).cloned().collect();
     if hosts.is_empty() {
-        return;
+        return false;
     }
     let mut table = Table::new("site");
     let name = out.unique("site", &hosts[0]);
@@ -308,7 +321,7 @@ fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output
         Backend::None => {
             // Its rules answer; a site must have an origin server all the same.
             if sites.backends.contains_key("") {
-                return;
+                return false;
             }
             table.comments.push("rules answer all requests for this site".to_owned());
             table.set("upstream", list(&["http://127.0.0.1:9"]));
@@ -318,7 +331,9 @@ fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output
         sites.names.insert(host.clone(), name.clone());
         sites.backends.insert(host, main.clone());
     }
+    access_log::of_site(scope, server.block(), &mut table, out);
     out.push(table);
+    true
 }
 
 fn table_of(servers: &Servers, hosts: &[String], sites: &Sites, table: &mut Table) {

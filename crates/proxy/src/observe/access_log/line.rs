@@ -265,6 +265,10 @@ impl Record<'_> {
             Variable::Duration => seconds(Some(self.duration), out),
             Variable::FirstByte => seconds(texts.and_then(|texts| texts.first_byte), out),
             Variable::UpstreamTime => seconds(texts.and_then(|texts| texts.upstream_time), out),
+            Variable::UpstreamStatus => {
+                let status = texts.and_then(|texts| texts.upstream_status);
+                status.into_iter().for_each(|status| text::number(status.into(), out));
+            }
             Variable::Upstream => match (self.upstream_addresses, self.hierarchy) {
                 (Some(servers), _)
                 | (None, Hierarchy::Direct(servers) | Hierarchy::Parent(servers)) => {

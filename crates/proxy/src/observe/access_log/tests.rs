@@ -146,8 +146,9 @@ fn a_full_disk_costs_lines_and_nothing_else() {
     let left = Arc::new(AtomicUsize::new(10));
     let taken = Arc::new(Mutex::new(Vec::new()));
     let sink = Box::new(Failing { left: left.clone(), taken: taken.clone() });
-    let log =
-        AccessLog::start(Format::Combined, INTERVAL, sink, || Err(io::ErrorKind::NotFound.into()));
+    let log = AccessLog::start(Format::Combined.into(), INTERVAL, sink, || {
+        Err(io::ErrorKind::NotFound.into())
+    });
     let log = log.unwrap();
     log.log(&record("/torn"));
     log.log(&record("/lost"));
@@ -180,9 +181,10 @@ impl Write for Stuck {
 fn a_stuck_disk_blocks_no_worker_and_needs_bounded_memory() {
     let (release, stuck) = mpsc::channel();
     let sink = Box::new(Stuck(stuck));
-    let log =
-        AccessLog::start(Format::Json, INTERVAL, sink, || Err(io::ErrorKind::NotFound.into()))
-            .unwrap();
+    let log = AccessLog::start(Format::Json.into(), INTERVAL, sink, || {
+        Err(io::ErrorKind::NotFound.into())
+    })
+    .unwrap();
     let long = "/".repeat(60_000);
     while log.dropped() < 10 {
         log.log(&record(&long));
