@@ -50,7 +50,7 @@ pub use request::facts::{Identity, MethodClass, RequestFacts};
 pub use request::name_set::NameSet;
 pub use request::query::QueryRule;
 pub use request::url::Url;
-pub use request::{disguise, facts, invalidation, query, readings, url};
+pub use request::{disguise, facts, invalidation, query, readings, scanned_path, url};
 pub use response::storability::NotStorable;
 pub use response::{age, freshness, storability};
 pub use settings::identifying::IdentifyingFields;

@@ -6,4 +6,5 @@ pub mod invalidation;
 pub mod name_set;
 pub mod query;
 pub mod readings;
+pub mod scanned_path;
 pub mod url;

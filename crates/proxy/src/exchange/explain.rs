@@ -565,7 +565,7 @@ impl ExplainedRequest<'_> {
                 let mut headers = headers.clone();
                 if let Some(rule) = &self.rule {
                     let of = Settled { status: *status, confirms: *status, confirmed: None };
-                    rule.settle(self.target.path, of, &mut headers, requested);
+                    rule.settle(self.target.path.text, of, &mut headers, requested);
                 }
                 ("given", *status, headers)
             }

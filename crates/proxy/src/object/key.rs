@@ -60,6 +60,7 @@ pub(crate) fn variant_key(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use semantics::scanned_path::ScannedPath;
 
     #[test]
     fn fronts_and_sites_do_not_share_objects() {
@@ -84,7 +85,12 @@ mod tests {
     fn a_key_written_from_parts_has_the_locality_of_its_url() {
         let mut key = Vec::new();
         for (host, path) in [("A.example", "/"), ("a.example", "/d/e?f/g"), ("b", "/d/")] {
-            let parts = cache_key::UrlParts { scheme: "http", host, port: Some(81), path };
+            let parts = cache_key::UrlParts {
+                scheme: "http",
+                host,
+                port: Some(81),
+                path: ScannedPath::new(path),
+            };
             let place = cache_key::primary_of_parts(&mut key, "forward", parts).unwrap();
             let url = Url::new("http", &format!("{host}:81"), path).unwrap();
             assert_eq!(locality_at(&key, place), locality(&url), "{host}{path}");

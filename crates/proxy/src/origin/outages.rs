@@ -280,6 +280,7 @@ mod tests {
     use crate::message::scheme::Scheme;
     use upstream::servers::group::{Group, GroupOptions};
 
+    use semantics::scanned_path::ScannedPath;
     use semantics::settings::stale_cases::StaleCases;
 
     use super::*;
@@ -302,7 +303,8 @@ mod tests {
                 Some(name) => Front::reverse(vec![Site::new(name, group(name))]),
                 None => Front::forward(),
             };
-            let (site, scheme, aliases, path) = (&front.sites()[0], Scheme::Http, None, "/");
+            let (site, scheme, aliases, path) =
+                (&front.sites()[0], Scheme::Http, None, ScannedPath::new("/"));
             outages.origin(&Target { site, scheme, host, port, aliases, path })
         };
         assert_ne!(origin(Some("pages"), "a", 80), origin(Some("api"), "a", 80));

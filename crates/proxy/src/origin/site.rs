@@ -485,6 +485,7 @@ impl fmt::Display for Site {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use semantics::scanned_path::ScannedPath;
     use upstream::servers::group::{GroupOptions, Server};
 
     fn site(name: &str, hosts: &[&str], servers: &[u16]) -> Site {
@@ -537,7 +538,7 @@ mod tests {
         let limits = UpstreamLimits::default();
         let origin = |host| {
             let site = front.site_of(host, "/").unwrap();
-            let (scheme, port, path) = (Scheme::Http, 80, "/");
+            let (scheme, port, path) = (Scheme::Http, 80, ScannedPath::new("/"));
             Target { site, scheme, host, port, aliases: None, path }.origin(&limits).to_string()
         };
         assert_eq!(origin("a.example"), "the servers of site a");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::message::scheme::Scheme;
 use net::address::bare;
+use semantics::scanned_path::ScannedPath;
 use semantics::{Url, cache_key};
 use upstream::send::origin::Origin;
 use upstream::settings::limits::UpstreamLimits;
@@ -26,7 +27,7 @@ pub(crate) struct Target<'a> {
     /// The site's aliases, if they count as one name.
     pub aliases: Option<&'a Aliases>,
     /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
-    pub path: &'a str,
+    pub path: ScannedPath<'a>,
 }
 
 impl<'a> Target<'a> {
@@ -69,14 +70,15 @@ impl<'a> Target<'a> {
             true => self.origin(limits).name(),
             false => self.authority(),
         };
-        Some(self.site.canonical(Url::new(scheme.name(), &authority, path).ok()?))
+        Some(self.site.canonical(Url::new(scheme.name(), &authority, path.text).ok()?))
     }
 
     /// Returns the host and the path with query of [`Target::url`], the host in any case. `None` if
     /// they may differ from those of the request.
-    pub fn normal_place(&self) -> Option<(&'a str, &'a str)> {
+    pub fn normal_place(&self) -> Option<(&'a str, ScannedPath<'a>)> {
         let (host, _) = self.place();
-        let is_normal = cache_key::is_normal(host, self.path) && self.site.is_canonical(self.path);
+        let is_normal =
+            cache_key::is_normal(host, self.path) && self.site.is_canonical(self.path.text);
         is_normal.then_some((host, self.path))
     }
 

@@ -15,6 +15,7 @@ use net::address;
 use semantics::cache_key;
 use semantics::cache_key::{UrlParts, UrlPlace, primary_of_parts};
 use semantics::compressed::BODY_ID;
+use semantics::scanned_path::ScannedPath;
 use semantics::validators::Selected;
 use semantics::{
     MethodClass, Portion, RequestFacts, Settings, Time, Url, compressed, connection_login,
@@ -350,25 +351,29 @@ impl RequestContext {
         let path = match site.voucher() {
             None => target.path,
             Some(voucher) => {
-                let path = target.path.split_once('?').map_or(target.path, |(path, _)| path);
-                match voucher.canonical_path(path) {
+                let path = target.path.without_query();
+                match voucher.canonical_path(path.text) {
                     Some(Cow::Owned(_)) => return None,
                     Some(Cow::Borrowed(_)) | None => path,
                 }
             }
         };
         let (host, port) = target.place();
+        let named;
         let path = match &self.rule {
             Some(rule) if !rule.query.is_default() => {
-                let named = rule.query.apply_to(path);
+                named = rule.query.apply_to(path.text);
                 // What was left out must have been in normal form too.
-                let is_whole = matches!(named, Cow::Borrowed(all) if all.len() == path.len());
-                (is_whole || cache_key::is_normal(host, path)).then_some(named)?
+                match named.len() == path.text.len() && matches!(named, Cow::Borrowed(_)) {
+                    true => path,
+                    false if cache_key::is_normal(host, path) => ScannedPath::new(&named),
+                    false => return None,
+                }
             }
-            _ => Cow::Borrowed(path),
+            _ => path,
         };
         let port = (port != target.scheme.default_port()).then_some(port);
-        let parts = UrlParts { scheme: target.scheme.name(), host, port, path: &path };
+        let parts = UrlParts { scheme: target.scheme.name(), host, port, path };
         let place = primary_of_parts(key, site.key_prefix(), parts)?;
         (key.len() <= KEY_MAX).then_some(place)
     }

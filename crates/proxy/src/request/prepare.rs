@@ -10,6 +10,7 @@ use crate::message::header_edits::set_filled;
 use crate::message::scheme::Scheme;
 use http::header::{self, HeaderValue};
 use http1::RequestHead;
+use semantics::scanned_path::ScannedPath;
 use semantics::{EditFields as _, Identity};
 use upstream::message::upgrade;
 
@@ -161,7 +162,7 @@ fn with_facts<T>(
     take: impl FnOnce(&RuleFacts<'_>) -> T,
 ) -> Option<T> {
     let upgrade = options.rules.look_at_upgrades() && asks_upgrade(head);
-    let facts = |host: &str, path: &str| {
+    let facts = |host: &str, path: ScannedPath<'_>| {
         let (site, method, scheme) = (target.site.name(), head.method.as_str(), target.scheme);
         take(&RuleFacts { site, host, path, method, scheme, client, listener, upgrade, classes })
     };
@@ -169,7 +170,7 @@ fn with_facts<T>(
         Some((host, path)) => Some(facts(host, path)),
         None => {
             let url = target.url(&options.upstream)?;
-            Some(facts(request_rules::host(&url), url.path_and_query()))
+            Some(facts(request_rules::host(&url), ScannedPath::new(url.path_and_query())))
         }
     }
 }

@@ -15,6 +15,7 @@ use http::{Method, StatusCode, Version, header};
 use http1::{RequestHead, percent_encoded};
 use net::address::bare;
 use semantics::forwarded::X_FORWARDED_PROTO;
+use semantics::scanned_path::{PathShape, ScannedPath};
 use semantics::{EditFields, Fields, UsualName, UsualNames, claims, value};
 use upstream::message::via::has_member;
 use upstream::send::origin::VERSION;
@@ -132,7 +133,7 @@ pub(crate) fn target<'a>(
         return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
     }
     let (host, port) = authority.unwrap_or(("", None));
-    let site = front.site_of(host, path).ok_or_else(|| unclaimed(front, host))?;
+    let site = front.site_of(host, path.text).ok_or_else(|| unclaimed(front, host))?;
     let port = port.unwrap_or(default_port);
     let aliases = Some(site.aliases()).filter(|of| of.are_one() && !host.is_empty());
     Ok(Target { site, scheme, host, port, aliases, path })
@@ -164,10 +165,14 @@ const fn letters_digits_and(others: &[u8]) -> [bool; 256] {
 const LONGEST_PATH: usize = 65_000;
 
 /// Returns the path and query that a request names.
-fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
+fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<ScannedPath<'a>, Refused> {
     let path = head.target.path_and_query();
+    let scanned = ScannedPath::new(path);
     // Upper bound on the encoded length: each unusual byte may become three.
-    let unusual = path.bytes().filter(|byte| !USUAL[usize::from(*byte)]).count();
+    let unusual = match scanned.shape.is_usual() {
+        true => 0,
+        false => path.bytes().filter(|byte| !USUAL[usize::from(*byte)]).count(),
+    };
     if path.len() + 2 * unusual > LONGEST_PATH {
         return Err(Refused {
             status: StatusCode::URI_TOO_LONG,
@@ -187,12 +192,12 @@ fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
         };
         return Err(Refused::bad(Invalid::Target, text));
     }
-    Ok(path)
+    Ok(scanned)
 }
 
 /// Returns whether every byte of a path that a URI must percent-encode is encoded.
-pub(crate) fn is_encoded(path: &str) -> bool {
-    path.bytes().all(|byte| USUAL[usize::from(byte)]) || PathAndQuery::try_from(path).is_ok()
+pub(crate) fn is_encoded(path: ScannedPath<'_>) -> bool {
+    path.shape.is_usual() || PathAndQuery::try_from(path.text).is_ok()
 }
 
 /// Percent-encodes the unusual bytes of a path.
@@ -208,19 +213,22 @@ pub(crate) struct TargetPlace {
     port: u16,
     /// True if the aliases of its site count as one name.
     are_one: bool,
+    path: PathShape,
 }
 
 impl TargetPlace {
     /// Returns a target without its texts.
     pub fn of(target: &Target<'_>) -> TargetPlace {
-        let Target { site, scheme, port, aliases, .. } = *target;
-        TargetPlace { site: site.number(), scheme, port, are_one: aliases.is_some() }
+        let Target { site, scheme, port, aliases, path, .. } = *target;
+        let (site, are_one, path) = (site.number(), aliases.is_some(), path.shape);
+        TargetPlace { site, scheme, port, are_one, path }
     }
 
     /// Returns the target, with texts from the head that it was read from.
     pub fn target<'a>(&self, head: &'a RequestHead, front: &'a Front) -> Target<'a> {
-        let TargetPlace { scheme, port, are_one, .. } = *self;
-        let (site, path) = (self.site(front), head.target.path_and_query());
+        let TargetPlace { scheme, port, are_one, path: shape, .. } = *self;
+        let path = ScannedPath { text: head.target.path_and_query(), shape };
+        let site = self.site(front);
         let (host, aliases) = (head.target.noted_host(), are_one.then(|| site.aliases()));
         Target { site, scheme, host, port, aliases, path }
     }
@@ -416,7 +424,7 @@ mod tests {
         let t = target(&p, &front, Scheme::Http).unwrap();
         let Target { site, scheme, host, port, aliases, path } = t;
         assert_eq!((site.name(), scheme, host, port), (None, Scheme::Http, "A.example", 81));
-        assert_eq!((aliases, path), (None, "/x?y"));
+        assert_eq!((aliases, path.text), (None, "/x?y"));
         let refused = target(&parts("GET", "/x", &["a.example"]), &Front::forward(), Scheme::Http)
             .unwrap_err();
         assert_eq!(refused.status, 400);

@@ -19,6 +19,7 @@ use semantics::compressed;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
 use semantics::ignored_fields::IGNORED;
+use semantics::scanned_path::ScannedPath;
 use semantics::{
     MethodClass, RequestFacts, Settings, Spellings, StoredHead, Url, claims, forwarded, hop_by_hop,
     max_forwards, value,
@@ -189,7 +190,7 @@ impl UpstreamRequest {
         }
         // HTTP/1.0 clients do not understand 1xx responses.
         let interim = (head.version >= Version::HTTP_11).then(Arc::default);
-        let (uri, raw_target) = origin_form(target.path);
+        let (uri, raw_target) = origin_form(target.path.text);
         UpstreamRequest {
             to,
             past_fleet: None,
@@ -354,7 +355,7 @@ impl UpstreamRequest {
             let asked = RuleFacts {
                 site: site.as_deref(),
                 host: &host,
-                path,
+                path: ScannedPath::new(path),
                 method: method.as_str(),
                 scheme,
                 client,

@@ -63,7 +63,7 @@ pub(crate) fn answer(
             text,
         ));
     }
-    if actions.makes_paths() && has_dot_segments(context.target().path) {
+    if actions.makes_paths() && has_dot_segments(context.target().path.text) {
         let (status, outcome) = (StatusCode::BAD_REQUEST, Outcome::Invalid(Invalid::Target));
         let text = format!("A path with dot segments is not passed on (rule {rule}).\n");
         return Ok(error_response::plain(transaction, status, outcome, text));

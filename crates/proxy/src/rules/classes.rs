@@ -428,7 +428,8 @@ fn readings_of_cookie<'f>(fields: &'f impl Fields, name: &str) -> Vec<Cow<'f, [u
 impl<F: Fields> Values for FactValues<'_, F> {
     fn write(&self, variable: &Variable, out: &mut Vec<u8>) {
         let asked = self.asked;
-        let (path, query) = asked.path.split_once('?').unwrap_or((asked.path, ""));
+        let text = asked.path.text;
+        let (path, query) = text.split_once('?').unwrap_or((text, ""));
         match variable {
             Variable::ClientIp => write_shown(asked.client, out),
             Variable::Scheme => out.extend_from_slice(asked.scheme.name().as_bytes()),
@@ -436,7 +437,7 @@ impl<F: Fields> Values for FactValues<'_, F> {
             Variable::Method => out.extend_from_slice(asked.method.as_bytes()),
             Variable::Path => out.extend_from_slice(path.as_bytes()),
             Variable::Query => out.extend_from_slice(query.as_bytes()),
-            Variable::Uri => out.extend_from_slice(asked.path.as_bytes()),
+            Variable::Uri => out.extend_from_slice(text.as_bytes()),
             Variable::Site => out.extend_from_slice(asked.site.unwrap_or_default().as_bytes()),
             Variable::Header(name) => {
                 let lines: Vec<&[u8]> = self.fields.lines(name).collect();

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::request::scanned_path::ScannedPath;
+
 /// One way to interpret a path. All of them decode percent-encodings and resolve dot segments
 /// (RFC 3986, 5.2.4).
 #[derive(Clone, Copy)]
@@ -38,7 +40,7 @@ const USUAL: Reading =
 /// Returns the path without query as most servers read it: percent-encodings decoded, dot segments
 /// resolved, repeated slashes merged.
 pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
-    match unambiguous(path) {
+    match ScannedPath::new(path).unambiguous() {
         Some(path) => Cow::Borrowed(path.as_bytes()),
         None => Cow::Owned(read(without_query(path), USUAL)),
     }
@@ -48,11 +50,11 @@ pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
 pub type Readings<'a> = SmallVec<[Cow<'a, [u8]>; 1]>;
 
 /// Returns the path without query as written, followed by its other readings.
-pub fn readings(path: &str) -> Readings<'_> {
-    if let Some(path) = unambiguous(path) {
+pub fn readings(path: ScannedPath<'_>) -> Readings<'_> {
+    if let Some(path) = path.unambiguous() {
         return smallvec![Cow::Borrowed(path.as_bytes())];
     }
-    let path = without_query(path);
+    let path = without_query(path.text);
     let mut all: Readings<'_> = smallvec![Cow::Borrowed(path.as_bytes())];
     let has = |plain: char, encoded: &str| {
         let triplets = || path.as_bytes().windows(3);
@@ -134,37 +136,6 @@ fn decoded(query: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Returns the path without query if all servers interpret it alike. False negatives only cost
-/// time.
-fn unambiguous(path: &str) -> Option<&str> {
-    /// Bytes that need a look at their context.
-    const SPECIAL: [bool; 256] = {
-        let mut special = [false; 256];
-        let mut at = 0;
-        let bytes = b"/.%;\\?";
-        while at < bytes.len() {
-            special[bytes[at] as usize] = true;
-            at += 1;
-        }
-        special
-    };
-    let bytes = path.as_bytes();
-    if bytes.first() != Some(&b'/') {
-        return None;
-    }
-    for (at, &byte) in bytes.iter().enumerate() {
-        if !SPECIAL[usize::from(byte)] {
-            continue;
-        }
-        match byte {
-            b'?' => return Some(&path[..at]),
-            b'/' | b'.' if at == 0 || bytes[at - 1] != b'/' => {}
-            _ => return None,
-        }
-    }
-    Some(path)
-}
-
 fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
@@ -235,7 +206,7 @@ mod tests {
     use super::*;
 
     fn all(path: &str) -> Vec<String> {
-        let all = readings(path);
+        let all = readings(ScannedPath::new(path));
         all.iter().map(|reading| String::from_utf8_lossy(reading).into_owned()).collect()
     }
 
@@ -276,7 +247,7 @@ mod tests {
     #[test]
     fn a_query_is_read_as_written_and_decoded() {
         let urls = |path: &str| -> Vec<String> {
-            let readings = readings(path);
+            let readings = readings(ScannedPath::new(path));
             let all = with_query(path, &readings);
             all.iter().map(|one| String::from_utf8_lossy(&one.url).into_owned()).collect()
         };
@@ -288,6 +259,7 @@ mod tests {
 
     #[test]
     fn a_path_has_a_bounded_number_of_readings() {
-        assert!(readings("/%3b;%5c\\%2f//../x;/..\\y%2f..;//z").len() <= 25);
+        let path = "/%3b;%5c\\%2f//../x;/..\\y%2f..;//z";
+        assert!(readings(ScannedPath::new(path)).len() <= 25);
     }
 }

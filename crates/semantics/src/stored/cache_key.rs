@@ -21,6 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::vary;
 use crate::fields::view::Fields;
+use crate::request::scanned_path::{ScannedPath, is_usual_host};
 use crate::request::url::Url;
 use crate::stored::vary_marker::{EncodedSet, VaryMarker};
 
@@ -61,7 +62,7 @@ pub struct UrlParts<'a> {
     /// `None`: the default port of the scheme.
     pub port: Option<u16>,
     /// Path and query as sent.
-    pub path: &'a str,
+    pub path: ScannedPath<'a>,
 }
 
 /// The positions of the URL, its site and its directory in a key.
@@ -80,7 +81,7 @@ pub struct UrlPlace {
 /// be in normal form: call [`primary`] then. Only growing `key` allocates.
 pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Option<UrlPlace> {
     let length = u16::try_from(front.len()).ok()?;
-    let directory = normal_path(url.path.as_bytes())?;
+    let directory = url.path.shape.normal_directory()?;
     if !is_usual_host(url.host) {
         return None;
     }
@@ -99,95 +100,14 @@ pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Op
         let _ = write!(key, ":{port}");
     }
     let site_end = key.len();
-    key.extend_from_slice(url.path.as_bytes());
+    key.extend_from_slice(url.path.text.as_bytes());
     Some(UrlPlace { begin, site_end, group_end: site_end + directory })
 }
 
 /// Returns whether host and path are in the normal form of a URL, ignoring the case of the host.
-/// `path` is path and query as sent. May return false for a normal form if [`primary_of_parts`]
-/// returns `None`.
-pub fn is_normal(host: &str, path: &str) -> bool {
-    is_usual_host(host) && normal_path(path.as_bytes()).is_some()
-}
-
-/// Returns whether a host is a name or an IPv4 address.
-fn is_usual_host(host: &str) -> bool {
-    !host.is_empty() && host.bytes().all(|byte| class_of(byte) & HOST != 0)
-}
-
-/// The byte may appear unencoded in paths and queries.
-const PATH: u8 = 1;
-/// The byte may appear in a host that is a name or an IPv4 address.
-const HOST: u8 = 2;
-/// The byte is unencoded in normal form: a triplet for it is not normal.
-const UNRESERVED: u8 = 4;
-
-/// The byte may appear in paths and queries and has no special meaning there.
-const PLAIN: u8 = 8;
-
-/// The classes of each byte, as bits.
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        let at = byte as u8;
-        if at.is_ascii_alphanumeric() {
-            classes[byte] = PATH | HOST | UNRESERVED | PLAIN;
-        }
-        let mut others = 0;
-        let marks = b"-_~.!$&'()*+,;=:@/?";
-        while others < marks.len() {
-            if marks[others] == at {
-                let is_unreserved = others < 3;
-                let is_of_host = others < 15;
-                let is_plain = at != b'/' && at != b'?';
-                classes[byte] = PATH
-                    | if is_plain { PLAIN } else { 0 }
-                    | if is_of_host { HOST } else { 0 }
-                    | if is_unreserved { UNRESERVED } else { 0 };
-            }
-            others += 1;
-        }
-        byte += 1;
-    }
-    classes
-};
-
-fn class_of(byte: u8) -> u8 {
-    CLASSES[usize::from(byte)]
-}
-
-/// Returns the length of the directory in a path, which may have a query. Returns `None` if the
-/// path is not in normal form or contains unusual bytes.
-fn normal_path(path: &[u8]) -> Option<usize> {
-    let (mut directory, mut in_path, mut at) = (0, true, 0);
-    if path.first() != Some(&b'/') {
-        return None;
-    }
-    while let Some(&byte) = path.get(at) {
-        at += 1;
-        if class_of(byte) & PLAIN != 0 {
-            continue;
-        }
-        match byte {
-            b'/' if in_path => directory = at,
-            b'?' => in_path = false,
-            b'%' => {
-                let is_upper = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'A'..=b'F');
-                let digits = path.get(at..at + 2)?;
-                let value = |digit: u8| char::from(digit).to_digit(16);
-                let decoded = value(digits[0])? * 16 + value(digits[1])?;
-                let decoded = u8::try_from(decoded).ok()?;
-                if !digits.iter().all(is_upper) || class_of(decoded) & UNRESERVED != 0 {
-                    return None;
-                }
-                at += 2;
-            }
-            byte if class_of(byte) & PATH == 0 => return None,
-            _ => {}
-        }
-    }
-    Some(directory)
+/// May return false for a normal form if [`primary_of_parts`] returns `None`.
+pub fn is_normal(host: &str, path: ScannedPath<'_>) -> bool {
+    is_usual_host(host) && path.shape.normal_directory().is_some()
 }
 
 /// Returns the key of the variant that a request with these fields selects. A new epoch in the
@@ -401,7 +321,8 @@ mod tests {
         for host in hosts {
             for path in paths {
                 for (scheme, port) in [("http", None), ("https", None), ("http", Some(8080))] {
-                    let parts = UrlParts { scheme, host, port, path };
+                    let path_of_parts = ScannedPath::new(path);
+                    let parts = UrlParts { scheme, host, port, path: path_of_parts };
                     let Some(place) = primary_of_parts(&mut key, "site a", parts) else { continue };
                     let port = port.map_or(String::new(), |port| format!(":{port}"));
                     let url = Url::new(scheme, &format!("{host}{port}"), path).unwrap();

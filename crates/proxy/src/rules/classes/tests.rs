@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use http::HeaderMap;
+use semantics::scanned_path::ScannedPath;
 
 use super::*;
 use crate::message::scheme::Scheme;
@@ -31,7 +32,7 @@ fn value(classes: &Classes, path: &str, client: &str, fields: &HeaderMap) -> (St
     let asked = RuleFacts {
         site: Some("shop"),
         host: "WWW.example.com",
-        path,
+        path: ScannedPath::new(path),
         method: "GET",
         scheme: Scheme::Https,
         client: client.parse::<IpAddr>().unwrap(),

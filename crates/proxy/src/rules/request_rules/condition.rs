@@ -13,6 +13,7 @@ use http::header::{HeaderName, HeaderValue};
 use net::networks::Networks;
 use regex::bytes::{Regex, RegexBuilder};
 use semantics::readings::UrlReading;
+use semantics::scanned_path::ScannedPath;
 use semantics::{Fields, Pattern};
 
 use crate::message::cookies;
@@ -28,7 +29,7 @@ pub struct RuleFacts<'a> {
     /// The host of the URL that the request names, in any case and without a port.
     pub host: &'a str,
     /// The path and query of that URL, in its normal form.
-    pub path: &'a str,
+    pub path: ScannedPath<'a>,
     /// The method of the request.
     pub method: &'a str,
     /// The scheme of that URL.
@@ -188,7 +189,7 @@ impl Condition {
             || self.headers.iter().any(|test| test.holds(fields))
             || self.schemes.contains(&asked.scheme)
             || self.clients.contain(asked.client)
-            || is_for_query(&self.query, asked.path)
+            || is_for_query(&self.query, asked.path.text)
             || has_cookie(&self.cookies, fields)
             || is_of_class(&self.classes, asked, fields, loosely)
             || is_for_listener(&self.listeners, asked)
@@ -199,7 +200,7 @@ impl Condition {
     fn rest_holds(&self, asked: &RuleFacts<'_>, fields: &impl Fields, loosely: bool) -> bool {
         (self.schemes.is_empty() || self.schemes.contains(&asked.scheme))
             && (self.clients.is_empty() || self.clients.contain(asked.client))
-            && (self.query.is_empty() || is_for_query(&self.query, asked.path))
+            && (self.query.is_empty() || is_for_query(&self.query, asked.path.text))
             && (self.cookies.is_empty() || has_cookie(&self.cookies, fields))
             && (self.classes.is_empty() || is_of_class(&self.classes, asked, fields, loosely))
             && (self.listeners.is_empty() || is_for_listener(&self.listeners, asked))

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use semantics::readings::{Readings, UrlReadings};
+use semantics::scanned_path::ScannedPath;
 use semantics::{Fields, Pattern, UsualNames, readings};
 use smallvec::SmallVec;
 
@@ -130,7 +131,7 @@ impl RuleIndex {
                 fitting.narrow_by_layers(&tests.layers, |layers| tests.look_up(fields, layers));
             }
             let readings = LazyCell::new(|| match self.looks_at_urls {
-                true => readings::with_query(asked.path, &readings),
+                true => readings::with_query(asked.path.text, &readings),
                 false => readings::of_path(&readings),
             });
             let mut found = Numbers::new();
@@ -174,6 +175,7 @@ impl RuleIndex {
     /// Returns the numbers of all rules that match this site, host and path for some method, fields
     /// and client.
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
+        let path = ScannedPath::new(path);
         let readings = readings::readings(path);
         let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
         let (method, listener, classes) = ("", None, &FoundClasses::default());

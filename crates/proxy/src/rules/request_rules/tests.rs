@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
+use semantics::scanned_path::ScannedPath;
 use semantics::{Lifetime, Lifetimes, Pattern, QueryRule, Time};
 
 use super::*;
@@ -35,7 +36,7 @@ fn asked(classes: &FoundClasses) -> RuleFacts<'_> {
     RuleFacts {
         site: None,
         host: "h",
-        path: "/",
+        path: ScannedPath::new("/"),
         method: "GET",
         scheme: Scheme::Http,
         client: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -47,7 +48,8 @@ fn asked(classes: &FoundClasses) -> RuleFacts<'_> {
 
 fn found(rules: &Rules, site: Option<&str>, method: &Method, text: &str) -> Option<String> {
     let (url, fields) = (url(text), fields(&[("cookie", "Session=1"), ("x-a", "b")]));
-    let (host, path, method) = (host(&url), url.path_and_query(), method.as_str());
+    let (host, path) = (host(&url), ScannedPath::new(url.path_and_query()));
+    let method = method.as_str();
     let classes = FoundClasses::default();
     let asked = RuleFacts { site, host, path, method, ..asked(&classes) };
     let rule = rules.find(&asked, &fields).filter(|rule| !rule.is_for_the_rest());

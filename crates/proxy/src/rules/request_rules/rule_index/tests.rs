@@ -16,7 +16,7 @@ fn tried(rules: &[Rule], asked: &RuleFacts<'_>, fields: &HeaderMap) -> Vec<u32> 
     let fits = |rule: &Rule| {
         let keeps_out = rule.keeps_out() || (rule.refuse_upgrades && asked.upgrade);
         let readings = readings::readings(asked.path);
-        let readings = readings::with_query(asked.path, &readings);
+        let readings = readings::with_query(asked.path.text, &readings);
         let holds = |reading: &UrlReading<'_>| rule.when.holds(asked, fields, reading, keeps_out);
         if keeps_out { readings.iter().any(holds) } else { readings.iter().all(holds) }
     };
@@ -150,7 +150,7 @@ fn compiled_rules_match_like_tried_rules() {
                 classes,
                 site: [None, Some("s"), Some("S"), Some("u")][maker.0.usize(..4)],
                 host: &host,
-                path: &path,
+                path: ScannedPath::new(&path),
                 method: maker.one_of(&["GET", "HEAD", "get", "head", "POST", "PUT"]),
                 scheme: Scheme::Http,
                 client: IpAddr::from([10, maker.0.u8(..), 0, 1]),
@@ -162,7 +162,7 @@ fn compiled_rules_match_like_tried_rules() {
             let is = compiled.index.find(&asked, &fields);
             let matched = is.iter().position(|number| number & MISSED != 0).unwrap_or(is.len());
             assert_eq!(is[..matched], expected, "{seed} {round}: {asked:?} {fields:?} {rules:#?}");
-            let of_place = compiled.index.of_place(asked.site, asked.host, asked.path);
+            let of_place = compiled.index.of_place(asked.site, asked.host, asked.path.text);
             let is_there = |number: &u32| of_place.contains(&(*number as usize));
             assert!(is[..matched].iter().all(is_there), "{seed} {round}: {asked:?} {rules:#?}");
             (found, requests) = (found + usize::from(matched > 0), requests + 1);
@@ -174,7 +174,7 @@ fn compiled_rules_match_like_tried_rules() {
 #[test]
 fn an_empty_list_has_no_rule() {
     let (scheme, client) = (Scheme::Http, IpAddr::from([127, 0, 0, 1]));
-    let (host, path, method) = ("a", "/", "GET");
+    let (host, path, method) = ("a", ScannedPath::new("/"), "GET");
     let (site, listener, upgrade, classes) = (None, None, false, &FoundClasses::default());
     let asked = RuleFacts { site, host, path, method, scheme, client, listener, upgrade, classes };
     assert!(Rules::default().find(&asked, &HeaderMap::new()).is_none());
