@@ -1,15 +1,18 @@
-//! Requests that wait for another request's fetch. They wait without a limit: fetching on their own
-//! would load an origin most when it is slowest.
+//! Requests that wait for another request's fetch, until it ends: fetching on their own would load
+//! an origin most when it is slowest.
 //!
 //! A fetch may hang although the origin would respond now, or would respond to another client. If
 //! no head has arrived for a while (`fill.wait`), one of the waiting requests fetches once more on
-//! behalf of all. They then wait for both fetches and take the first response.
+//! behalf of all. They then wait for both fetches and take the first response. A request that has
+//! seen a fetch fail waits for the others that have begun, and begins none; one that has waited as
+//! long as a fetch may take gets the failure.
 //!
 //! Guarantee: of the requests waiting for a key, at most one at a time fetches because of this
 //! timeout.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use semantics::VaryMarker;
 use tokio::task::spawn_local;
@@ -41,13 +44,14 @@ impl CacheRequest<'_> {
         mut transaction: Transaction,
     ) -> NextAction {
         let wait = self.context.options.fill.wait;
-        let mut until = reader.fill().begun() + wait;
+        let longest = self.context.services.clock.instant() + self.longest_fetch();
+        let (mut until, mut has_failed) = (reader.fill().begun() + wait, false);
         let mut places = vec![Awaited { reader, role: Role::Follower }];
         loop {
             let head = poll_fn(|cx| poll_heads(&places, cx));
-            let (at, stage) = match places.len() {
-                PLACES_MAX.. => head.await,
-                _ => match timeout_at(until.into(), head).await {
+            let (at, stage) = match has_failed || places.len() >= PLACES_MAX {
+                true => head.await,
+                false => match timeout_at(until.into(), head).await {
                     Ok(head) => head,
                     Err(_) => {
                         let Some(place) = self.ask_again(&responder, &marker, &mut transaction)
@@ -68,7 +72,11 @@ impl CacheRequest<'_> {
                 may_be_stale.is_some_and(|stale| stale.fallback.covers_failure(failed.status))
             };
             let is_void = match stage {
-                FillStage::Failed(ref failed) => !may_be_stale(failed),
+                FillStage::Failed(ref failed) => {
+                    has_failed |= failed.denied.is_none();
+                    let has_time = self.context.services.clock.instant() < longest;
+                    has_time && !may_be_stale(failed)
+                }
                 FillStage::Absent(_) => true,
                 _ => false,
             };
@@ -90,6 +98,13 @@ impl CacheRequest<'_> {
                 action => return action,
             }
         }
+    }
+
+    /// Returns the time after which a fetch of this request without a response has failed.
+    fn longest_fetch(&self) -> Duration {
+        let limits = &self.context.options.upstream;
+        let own = self.context.rule.as_ref().and_then(|rule| rule.actions.as_ref());
+        own.map_or(limits.head_timeout, |own| own.timeouts.of(limits).head_timeout)
     }
 
     /// Begins another fetch beside the slow one, or joins one that another request has begun.

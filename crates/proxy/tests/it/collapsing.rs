@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use proxy::observe::event::Event;
 use proxy::rules::request_rules::{Condition, Rule, Rules};
@@ -775,4 +775,59 @@ fn later_clients_do_not_wait_for_a_stalled_body() {
     thread::sleep(wait);
     assert_eq!(rig.client().get(&url).text(), "body");
     assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn clients_that_wait_at_a_silent_origin_get_its_timeout() {
+    let origin = Origin::scripted(|_, _| Then::Stay);
+    let rig = Rig::forward_with(|options| {
+        options.upstream.head_timeout = Duration::from_millis(400);
+        options.fill.wait = Duration::from_millis(100);
+    });
+    let (leader, waiters) = together(&rig, &origin, 3, &origin.url("/"));
+    assert_eq!(leader.join().unwrap().status, 504);
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.status, 504));
+    // The first fetch, and what the waiting clients began before it failed.
+    assert!(origin.count() <= 4, "{} fetches", origin.count());
+}
+
+/// The first of two fetches of a URL ends last: with its head, or only with its body.
+fn a_slow_response_is_not_stored_over_a_later_one(is_head_late: bool) {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::scripted(move |asked, stream| {
+        let age = Duration::from_secs(if asked.number == 0 { 6 } else { 0 });
+        let date = httpdate::fmt_http_date(SystemTime::now() - age);
+        let date = format!("Date: {date}\r\n");
+        let text = ok(&format!("{FRESH}{date}"), &asked.number.to_string());
+        let (head, body) = text.split_at(if is_head_late { 0 } else { text.len() - 1 });
+        stream.write_all(head.as_bytes()).unwrap();
+        if asked.number == 0 {
+            held.pass();
+        }
+        send(stream, body)
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let first = ask(&rig, "GET", &url, "");
+    origin.await_count(1);
+    if is_head_late {
+        // Ages are whole seconds.
+        thread::sleep(Duration::from_millis(1_100));
+    }
+    let reload = ask(&rig, "GET", &url, "Cache-Control: no-cache\r\n");
+    assert_eq!(reload.join().unwrap().text(), "1");
+    gate.open(1);
+    assert_eq!(first.join().unwrap().text(), "0");
+    assert_eq!(rig.client().get(&url).text(), "1");
+}
+
+#[test]
+fn a_late_head_is_not_stored_over_a_later_response() {
+    a_slow_response_is_not_stored_over_a_later_one(true);
+}
+
+#[test]
+fn a_late_body_is_not_stored_over_a_later_response() {
+    a_slow_response_is_not_stored_over_a_later_one(false);
 }
