@@ -57,11 +57,14 @@ pub(crate) async fn await_others(node: &Arc<Node>, wait: Wait) -> Spread {
     // A node that has just started may know few of those that have its objects, until those that it
     // knows have said whom they know.
     let joins = || node.own().state == State::Joining;
+    let has_joined = !joins();
     let met_by = latest.min(now.saturating_add(node.patience_of_purges().lease));
     while joins() && node.now() < met_by {
         sleep(AGAIN).await;
     }
-    let unmet = joins().then(|| (UNMET.to_owned(), "not all have been met yet".to_owned()));
+    // One that is told to stop meanwhile never learns of them.
+    let knows_all = has_joined || node.own().state == State::Serving;
+    let unmet = (!knows_all).then(|| (UNMET.to_owned(), "not all have been met yet".to_owned()));
     node.refresh_view();
     let (_, number) = node.purges().own();
     let mut changes = node.purges().changes();
