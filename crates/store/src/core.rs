@@ -58,6 +58,7 @@ mod task;
 mod virtual_cluster;
 mod waiters;
 mod waiting;
+mod writers;
 
 pub(crate) use cluster_scan::{ClusterScan, NextClusters};
 pub(crate) use counting::Counted;

@@ -14,8 +14,8 @@ use http_body::Body;
 use semantics::reuse::Fallback;
 use semantics::vary::Vary;
 use semantics::{
-    ExchangeTimes, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, one_exchange,
-    reuse, validators,
+    ExchangeTimes, Millis, RequestFacts, StoredHead, Time, VaryMarker, age, forwarded,
+    one_exchange, reuse, validators,
 };
 use store::{Hint, Home, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
@@ -31,6 +31,7 @@ use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{AskerFields, End, Failed, Fill, FillHead, FillStage};
 use crate::object::epoch::new_epoch;
 use crate::object::key::named_group;
+use crate::object::lookup;
 use crate::object::object_writer::{ObjectWriter, StorageKey};
 use crate::object::store::{Store, Writer};
 use crate::object::stored_response::StoredResponse;
@@ -559,9 +560,24 @@ impl FetchTask {
         if length.is_some_and(|length| self.is_too_large(length)) {
             return Err(Refusal::TooLarge);
         }
+        if self.is_older_than_stored(head).await {
+            return Err(Refusal::Overtaken);
+        }
         let marker = self.marker.as_ref().filter(|_| new_marker);
         let hint = self.hint(head, length);
         self.object_writer().insert(&self.key, marker, head.encode(), hint).await
+    }
+
+    /// Returns whether a later response has been stored while the origin was slow with this one.
+    async fn is_older_than_stored(&self, head: &StoredHead) -> bool {
+        let clock = self.services.clock;
+        let (now, waited) = (clock.time(), clock.since(self.fill.begun()).as_millis() as u64);
+        // Ages are whole seconds.
+        if waited < 1_000 {
+            return false;
+        }
+        let asked = Time::from_unix_millis(now.unix_millis().saturating_sub(waited));
+        lookup::has_younger(&self.store, &self.key, head, (asked, now)).await
     }
 
     /// Returns where the fleet's policy keeps the response on this node, if anywhere.

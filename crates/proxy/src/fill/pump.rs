@@ -158,9 +158,9 @@ impl<'a> Pump<'a> {
     }
 
     /// Commits the carried bytes to the store, with `meta` if the metadata have changed. Does not
-    /// commit an overtaken fetch.
+    /// commit an overtaken fetch, nor a response older than the one that is stored.
     pub async fn commit(&mut self, is_overtaken: bool, meta: Option<Bytes>) {
-        if is_overtaken {
+        if is_overtaken || self.sink.is_superseded() {
             self.sink.refuse_open(Refusal::Overtaken);
             self.fill.refuse(self.carried);
         }

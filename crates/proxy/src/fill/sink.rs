@@ -84,6 +84,11 @@ impl Sink {
         !matches!(self, Sink::Nowhere)
     }
 
+    /// Returns whether a later response for the same key has been stored meanwhile.
+    pub fn is_superseded(&self) -> bool {
+        matches!(self, Sink::Open(writer) if writer.is_superseded())
+    }
+
     pub fn unfinished(&self) -> Option<Unfinished> {
         match self {
             Sink::Open(writer) => Some(writer.unfinished()),

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use http::Method;
 use semantics::packed::Flag::HeadOnly;
-use semantics::{Fields, Meta, VaryMarker};
-use store::{Key, LookupOptions};
+use semantics::{Fields, Meta, StoredHead, Time, VaryMarker};
+use store::{Key, LookupOptions, Tiers};
 
 use crate::object::key::variant_key;
 use crate::object::metadata::{FoundHead, Metadata};
@@ -44,6 +44,22 @@ pub(crate) async fn find(
         }
     };
     Box::pin(find_selected((store, options), primary, marker, request, is_for)).await
+}
+
+/// Returns whether memory has a response under `key` that was received since `asked` and is younger
+/// than `head`: of the responses to requests at the same time the latest by `Date` stays (RFC 9111,
+/// 4).
+pub(crate) async fn has_younger(
+    store: &Store,
+    key: &Key,
+    head: &StoredHead,
+    (asked, now): (Time, Time),
+) -> bool {
+    let options = LookupOptions { tiers: Tiers::Memory, ..LookupOptions::default() };
+    let Lookup::Hit(entry) = store.lookup_with(key, options).await else { return false };
+    let Some(Metadata::Head(found)) = Metadata::of(&entry) else { return false };
+    let stored = found.head.packed();
+    stored.received() >= asked && stored.age(now) < head.packed().age(now)
 }
 
 /// Looks up the variants that a request selects under any of a marker's sets of fields, and returns

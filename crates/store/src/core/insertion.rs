@@ -42,12 +42,12 @@ impl Core {
         self.fetches.end(digest, flag);
     }
 
-    /// Begins to write a fetched object; returns the id of the new version.
+    /// Begins to write a fetched object for `digest`; returns the id of the new version.
     pub(crate) fn begin_writing(
         &mut self,
+        digest: Digest,
         fetched: &Fetched,
-        key: &[u8],
-        meta: &[u8],
+        (key, meta): (&[u8], &[u8]),
     ) -> Result<u64, Refusal> {
         if !self.online() {
             return Err(Refusal::Offline);
@@ -55,7 +55,18 @@ impl Core {
         if fetched.overtaken.load(Ordering::Acquire) || self.overtaken(fetched.begun, key, meta) {
             return Err(Refusal::Overtaken);
         }
+        self.writers.begin(digest);
         Ok(self.sequence.assign())
+    }
+
+    /// Ends writing an object for `digest`, whether or not it was inserted.
+    pub(crate) fn end_writing(&mut self, digest: &Digest) {
+        self.writers.end(digest);
+    }
+
+    /// Returns whether an object was stored for `digest` that began to be written after this one.
+    pub(crate) fn is_superseded(&self, digest: &Digest, object_id: u64) -> bool {
+        self.writers.is_superseded(digest, object_id)
     }
 
     /// Returns whether the object fetched for the key of `digest` should be stored (called once per
@@ -83,10 +94,13 @@ impl Core {
         {
             return TryInsert::Refused(Refusal::Overtaken);
         }
+        let Header { kind, digest, object_id, .. } = new.record.header;
+        if kind == RecordKind::Object && self.is_superseded(&digest, object_id) {
+            return TryInsert::Refused(Refusal::Overtaken);
+        }
         if new.record.len() > self.placement.record_max() {
             return TryInsert::Refused(Refusal::TooLarge);
         }
-        let digest = new.record.header.digest;
         if new.home == Home::Memory {
             return self.insert_in_memory(new, now);
         }
@@ -190,6 +204,7 @@ impl Core {
     fn supersede(&mut self, record: &Record) {
         if record.header.kind == RecordKind::Object {
             self.counters.insertions += 1;
+            self.writers.stored(&record.header.digest, record.header.object_id);
             self.forget_version(&record.header.digest);
         }
         let bytes = record.key.len() + record.meta.len() + record.body.len();

@@ -22,6 +22,7 @@ use crate::core::sequence::Sequence;
 use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of};
 use crate::core::superblock_state::SuperblockState;
 use crate::core::waiters::Waiters;
+use crate::core::writers::Writers;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
 use crate::format::purge_log::PurgeLog;
@@ -77,6 +78,7 @@ pub(crate) struct Core {
     pub(super) placement: Placement,
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
+    pub(super) writers: Writers,
     pub(super) admission: Admission,
     pub(super) holds: ReaderHolds,
     pub(super) purges: PurgeState,
@@ -160,6 +162,7 @@ impl Core {
             kept: None,
             staging_size: memory.staging,
             fetches: Fetches::default(),
+            writers: Writers::default(),
             purge_log: KeptPurgeLog::new(parts.purge_log, &parts.superblock),
             admission,
             counters: Counters::default(),

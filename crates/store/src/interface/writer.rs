@@ -105,7 +105,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
             return Err(Refusal::TooLarge);
         }
         let fetched = token.fetched(&volume.shared);
-        let object_id = volume.shared.lock().begin_writing(&fetched, key.as_bytes(), &meta)?;
+        let contents = (&key.as_bytes()[..], &meta[..]);
+        let object_id = volume.shared.lock().begin_writing(digest, &fetched, contents)?;
         let progress = Progress {
             object_id,
             reading: OnceLock::new(),
@@ -166,12 +167,20 @@ impl<D: Device, C: Clock> Writer<D, C> {
         Unfinished { shared: Arc::clone(shared), progress: Arc::clone(progress) }
     }
 
+    /// Returns whether an object that began to be written later is stored under the key. This one
+    /// can then no longer be committed.
+    pub fn is_superseded(&self) -> bool {
+        self.volume.shared.lock().is_superseded(&self.digest, self.object_id)
+    }
+
     /// Makes the object visible, replacing any object under its key. The replaced object does not
     /// come back after a kill of the process, unless the device did not write that within
     /// [`crate::Options::write_bound`].
     ///
     /// # Errors
     /// The object is not stored; the earlier object is still there, unless it was removed.
+    /// [`Refusal::Overtaken`]: the key was removed since the fetch began, or
+    /// [`Writer::is_superseded`].
     pub async fn commit(mut self) -> Result<(), Refusal> {
         let result = self.try_commit().await;
         if result.is_err() {
@@ -295,6 +304,7 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
         // The token may be gone, so the writer must end the fetch.
         let (shared, digest) = &self.fetch;
         shared.lock().end_fetch(digest, &self.fetched.overtaken);
+        self.volume.shared.lock().end_writing(&self.digest);
         if self.progress.committed.load(Ordering::Acquire) {
             return;
         }
