@@ -11,6 +11,8 @@ pub struct Malformed(pub &'static str);
 pub enum HeadError {
     /// The head exceeds the size limit.
     TooLarge,
+    /// The request line alone exceeds it.
+    TargetTooLong,
     /// The bytes are not a head, or could be read in two ways.
     Malformed(Malformed),
 }
@@ -19,6 +21,7 @@ impl fmt::Display for HeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HeadError::TooLarge => f.write_str("the head is too long"),
+            HeadError::TargetTooLong => f.write_str("the request line is too long"),
             HeadError::Malformed(why) => why.fmt(f),
         }
     }

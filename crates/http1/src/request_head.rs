@@ -54,13 +54,13 @@ impl RequestHead {
     ) -> Result<Option<(usize, RequestFraming)>, HeadError> {
         match Stop::or_incomplete(self.parse(bytes))? {
             Some(length) if length > longest || self.fields.len() > LINES_MAX => {
-                Err(HeadError::TooLarge)
+                Err(too_large(bytes, longest))
             }
             Some(length) => {
                 let framing = RequestFraming::take(self.version, &mut self.fields);
                 Ok(Some((length, framing?)))
             }
-            None if bytes.len() >= longest => Err(HeadError::TooLarge),
+            None if bytes.len() >= longest => Err(too_large(bytes, longest)),
             None => Ok(None),
         }
     }
@@ -94,6 +94,12 @@ impl RequestHead {
         self.fields.parse(&mut cursor)?;
         Ok(cursor.position())
     }
+}
+
+/// Returns the error for a head of more than `longest` bytes (RFC 9112, 3).
+fn too_large(bytes: &[u8], longest: usize) -> HeadError {
+    let has_line = bytes.iter().take(longest).any(|byte| *byte == b'\n');
+    if has_line { HeadError::TooLarge } else { HeadError::TargetTooLong }
 }
 
 #[cfg(test)]
@@ -131,6 +137,7 @@ mod tests {
         assert_eq!(head.read(text.as_bytes(), text.len() - 1), Err(HeadError::TooLarge));
         let part = &text.as_bytes()[..text.len() / 2];
         assert_eq!(head.read(part, part.len()), Err(HeadError::TooLarge));
+        assert_eq!(head.read(&part[..10], 10), Err(HeadError::TargetTooLong));
         for (lines, is_taken) in [(LINES_MAX, true), (LINES_MAX + 1, false)] {
             let text = format!("GET / HTTP/1.1\r\n{}\r\n", "a:\r\n".repeat(lines));
             let read = head.read(text.as_bytes(), usize::MAX);

@@ -436,7 +436,7 @@ fn a_rule_and_the_access_rules_refuse_them() {
             let (head, mut stream) = scene.ask(path, HANDSHAKE).await.unwrap();
             assert!(head.starts_with("HTTP/1.1 403 "), "{path}: {head}");
             assert!(head.contains("DENIED(upgrade)"), "{head}");
-            assert!(rest(&mut stream).await.contains("refuse-upgrades of still"));
+            assert!(rest(&mut stream).await.contains("is refused here."));
         }
         assert_eq!(scene.call("/chat", "websocket").await.status(), 403);
         // A request without an upgrade is forwarded.

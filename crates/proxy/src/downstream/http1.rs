@@ -488,6 +488,10 @@ fn refusal(error: HeadError) -> (StatusCode, &'static [u8]) {
             b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\
               content-length: 0\r\n\r\n",
         ),
+        HeadError::TargetTooLong => (
+            StatusCode::URI_TOO_LONG,
+            b"HTTP/1.1 414 URI Too Long\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        ),
         HeadError::Malformed(_) => (
             StatusCode::BAD_REQUEST,
             b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",

@@ -576,12 +576,10 @@ async fn permits(context: &RequestContext, query: Query<'_>) -> Result<(), Failu
 
 /// Returns the denial of a protocol upgrade if the operator's rule refuses it.
 fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
-    let rule =
-        context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
+    context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
     let text = format!(
-        "Changing the protocol (Upgrade, as WebSocket does) is refused here (refuse-upgrades of \
-         {}).\n",
-        rule.name
+        "Changing the protocol (Upgrade, as WebSocket does) is refused here{}.\n",
+        reply::told_rule(context)
     );
     Some(Denial { reason: Denied::Upgrade, text })
 }
@@ -647,6 +645,12 @@ async fn write_through(
     body: RequestBody,
     why: Bypass,
 ) -> Response<ResponseBody> {
+    let node = context.services.shared.node.as_ref();
+    if node.is_some_and(|node| node.name_in_use().is_some()) {
+        // What it invalidates would be told under the name of the other node.
+        let text = "This node is not ready: another one of its fleet has its name.\n";
+        return unavailable(transaction, Error::Overload, text);
+    }
     let leases = &context.services.leases;
     if leases.is_released() {
         return handed_over(transaction);
@@ -721,22 +725,25 @@ fn refuse(transaction: Transaction, refused: &Refused) -> Response<ResponseBody>
 fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
     transaction.mark_last();
     let text = "This process has just been replaced: ask again on another connection.\n";
-    let outcome = Outcome::Error(Error::Draining);
-    let mut response =
-        error_response::plain(transaction, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
+    unavailable(transaction, Error::Draining, text)
 }
 
 /// Returns the response to a tunnel request when the limit on tunnels is reached.
 fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
     let text = "As many tunnels are active as may be (client.tunnels): ask again later.\n";
-    let outcome = Outcome::Error(Error::Overload);
-    let mut response =
-        error_response::plain(transaction, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+    unavailable(transaction, Error::Overload, text)
+}
+
+fn unavailable(transaction: Transaction, why: Error, text: &str) -> Response<ResponseBody> {
+    let (status, outcome) = (StatusCode::SERVICE_UNAVAILABLE, Outcome::Error(why));
+    let mut response = error_response::plain(transaction, status, outcome, text.to_owned());
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
+
+/// Parts of the names of fields that carry credentials.
+const SECRET_NAMES: [&str; 7] =
+    ["auth", "cookie", "key", "token", "secret", "session", "credential"];
 
 /// Answers a TRACE or OPTIONS whose `Max-Forwards` is used up (RFC 9110, 7.6.2).
 fn max_forwards_reached(transaction: Transaction, head: &RequestHead) -> Response<ResponseBody> {
@@ -749,9 +756,11 @@ fn max_forwards_reached(transaction: Transaction, head: &RequestHead) -> Respons
     }
     let mut echo = format!("TRACE {} {:?}\r\n", head.target, head.version).into_bytes();
     for (name, value) in head.fields.iter() {
-        // Credentials must not be sent back (RFC 9110, 9.3.8).
-        let secret = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
-        if !secret.iter().any(|secret| name.eq_ignore_ascii_case(secret.as_str())) {
+        // Credentials must not be sent back (RFC 9110, 9.3.8). Applications have names of their own
+        // for them.
+        let name_text = name.to_ascii_lowercase();
+        let is_secret = SECRET_NAMES.iter().any(|part| name_text.contains(part));
+        if !is_secret {
             http1::write_field(name.as_bytes(), value, &mut echo);
         }
     }

@@ -31,8 +31,12 @@ pub(crate) enum Wait {
     Request,
 }
 
-/// Returns why no purge may be made here now, if so: in a strict fleet too few nodes answer.
+/// Returns why no purge may be made here now, if so: another node has this one's name, or in a
+/// strict fleet too few nodes answer.
 pub(crate) fn refusal(node: &Node) -> Option<String> {
+    if let Some(why) = node.name_in_use() {
+        return Some(why);
+    }
     node.refresh_view();
     let (gone, view) = (node.gone(), node.purges().view());
     let all = view.len();

@@ -28,13 +28,13 @@ pub(crate) fn answer(
     transaction: Transaction,
     body: &RequestBody,
 ) -> Result<ClientResponse, Transaction> {
-    let rule = context.rule.as_ref().map_or("", |rule| rule.name.as_str());
+    let rule = told_rule(context);
     if actions.deny {
-        let text = format!("This request is denied here (rule {rule}).\n");
+        let text = format!("This request is denied here{rule}.\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }
     if matches!(context.server_choice(), ServerChoice::Refused) {
-        let text = format!("Requests for this host are not passed on (rule {rule}).\n");
+        let text = format!("Requests for this host are not passed on{rule}.\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }
     let others = || match context.facts.class {
@@ -46,7 +46,7 @@ pub(crate) fn answer(
         || !(actions.allow_methods.is_empty() || others().iter().all(is_allowed))
     {
         let (status, outcome) = (StatusCode::METHOD_NOT_ALLOWED, Outcome::Denied(Denied::Rule));
-        let text = format!("This method is not allowed here (rule {rule}).\n");
+        let text = format!("This method is not allowed here{rule}.\n");
         let mut response = error_response::plain(transaction, status, outcome, text);
         response.headers_mut().insert(header::ALLOW, actions.allow());
         return Ok(response);
@@ -55,7 +55,7 @@ pub(crate) fn answer(
         // The rest of the body is not read.
         transaction.mark_last();
         let outcome = Outcome::Invalid(Invalid::Body);
-        let text = format!("The request's body is larger than permitted (rule {rule}).\n");
+        let text = format!("The request's body is larger than permitted{rule}.\n");
         return Ok(error_response::plain(
             transaction,
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -65,13 +65,20 @@ pub(crate) fn answer(
     }
     if actions.makes_paths() && has_dot_segments(context.target().path.text) {
         let (status, outcome) = (StatusCode::BAD_REQUEST, Outcome::Invalid(Invalid::Target));
-        let text = format!("A path with dot segments is not passed on (rule {rule}).\n");
+        let text = format!("A path with dot segments is not passed on{rule}.\n");
         return Ok(error_response::plain(transaction, status, outcome, text));
     }
     match &actions.reply {
         Some(reply) => Ok(give(context, reply, transaction, body)),
         None => Err(transaction),
     }
+}
+
+/// Returns the name of the request's rule in parentheses. Clients of a reverse proxy learn nothing
+/// about its configuration.
+pub(crate) fn told_rule(context: &RequestContext) -> String {
+    let rule = context.rule.as_ref().filter(|_| context.options.front.is_clients_choice());
+    rule.map_or(String::new(), |rule| format!(" (rule {})", rule.name))
 }
 
 /// Returns whether a path has dot segments for any server, which would lead out of a prefix.

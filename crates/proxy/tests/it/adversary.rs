@@ -174,13 +174,23 @@ fn a_slow_client_gets_a_whole_body_that_the_store_refuses_midway() {
         answer.extend([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat());
     }
     answer.extend(b"0\r\n\r\n");
-    let origin = Origin::always(answer);
+    let (has_joined, joined) = mpsc::channel();
+    let joined = Mutex::new(joined);
+    let origin = Origin::scripted(move |_, stream| {
+        let (first, rest) = answer.split_at(1_000_000);
+        stream.write_all(first).unwrap();
+        joined.lock().unwrap().recv().unwrap();
+        // The client may be gone.
+        let _ = stream.write_all(rest);
+        Then::Close
+    });
     let rig = Rig::forward();
     let (mut slow, mut fast) = (rig.client(), rig.client());
     slow.send(request_text("GET", &origin.url("/"), ""));
     let head = slow.head();
     fast.send(request_text("GET", &origin.url("/"), ""));
     fast.head();
+    has_joined.send(()).unwrap();
     // Nearly as much as the store accepts.
     let mut read = Vec::new();
     assert!(fast.exactly(16_300_000, &mut read));

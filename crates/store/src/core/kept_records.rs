@@ -102,7 +102,7 @@ impl Core {
     }
 
     /// Returns the bytes of stored objects that a kill would lose now.
-    pub(crate) fn exposed_bytes(&self) -> usize {
+    pub(super) fn exposed_bytes(&self) -> usize {
         let (Some(kept), Space::Clusters(space)) = (&self.kept, &self.placement.space) else {
             return self.memory.tier.dirty_bytes() + self.placement.space.unwritten_bytes();
         };

@@ -11,7 +11,7 @@ pub(crate) struct Writers {
     running: BTreeMap<Digest, Running>,
 }
 
-/// What is known of one key while objects are being written for it.
+/// State of one key while objects are being written for it.
 #[derive(Default)]
 struct Running {
     writers: usize,

@@ -397,28 +397,21 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Waits for `goal`, also while writes stall: up to the stall bound, and again if meanwhile the
-    /// device has written, or the process was paused, and the background with it. Returns false if
-    /// the goal was not reached.
+    /// Waits for `goal`, also while writes stall: up to the stall bound, and again if the process was
+    /// paused meanwhile, and the background with it. Returns false if the goal was not reached.
     pub(crate) async fn reach_despite_stalls(&self, goal: Goal) -> bool {
         let check = || self.shared.lock().reach(goal, self.now());
-        let exposed = || self.shared.lock().exposed_bytes();
-        for _ in 0..STALLS_MAX {
-            let (deadline, before) = (self.stall_deadline(), exposed());
+        loop {
+            let deadline = self.stall_deadline();
             if let Some(is_reached) = self.wait(deadline, goal.wanted(), check).await {
                 return is_reached;
             }
-            let was_paused = self.clock.now() > deadline + PAUSE;
-            if !was_paused && exposed() >= before {
-                break;
+            if self.clock.now() <= deadline + PAUSE {
+                return false;
             }
         }
-        false
     }
 }
-
-/// Maximum number of stall bounds that the end of a volume waits while the device still writes.
-const STALLS_MAX: usize = 10;
 
 /// A timer that is this late in nanoseconds tells that the process was paused.
 const PAUSE: Nanos = 100_000_000;

@@ -30,7 +30,7 @@ impl From<Malformed> for Http1Error {
 impl From<HeadError> for Http1Error {
     fn from(error: HeadError) -> Http1Error {
         match error {
-            HeadError::TooLarge => Http1Error::HeadTooLarge,
+            HeadError::TooLarge | HeadError::TargetTooLong => Http1Error::HeadTooLarge,
             HeadError::Malformed(malformed) => malformed.into(),
         }
     }
