@@ -397,8 +397,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Waits for `goal`, also while writes stall: up to the stall bound, and again if the process was
-    /// paused meanwhile, and the background with it. Returns false if the goal was not reached.
+    /// Waits for `goal`, also while writes stall: up to the stall bound, and again if the process
+    /// was paused meanwhile, and the background with it. Returns false if the goal was not reached.
     pub(crate) async fn reach_despite_stalls(&self, goal: Goal) -> bool {
         let check = || self.shared.lock().reach(goal, self.now());
         loop {
