@@ -258,7 +258,7 @@ impl Membership for Gossip {
         let mut view = lock(&self.shared.view);
         if of.state != State::Leaving {
             view.hear(of, self.shared.wire.clock.running());
-        } else if view.depart(&of.id) {
+        } else if view.depart(&of) {
             self.shared.published.publish(view.members());
         }
     }

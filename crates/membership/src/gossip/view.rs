@@ -152,14 +152,19 @@ impl View {
         self.heard.remove(id);
     }
 
-    /// Records that a member has said itself that it leaves. Returns whether the view changes.
-    pub fn depart(&mut self, id: &MemberId) -> bool {
-        self.heard.remove(id);
-        let (Some(member), Some(generation)) = (self.others.get_mut(id), self.generations.get(id))
-        else {
+    /// Records that a member has said itself that it leaves. Returns whether the view changes. A
+    /// node of the same name at another address is not the member, and changes nothing.
+    pub fn depart(&mut self, of: &Member) -> bool {
+        let Some(member) = self.others.get_mut(&of.id) else {
+            self.heard.remove(&of.id);
             return false;
         };
-        self.departed.insert(id.clone(), *generation);
+        if member.address != of.address {
+            return false;
+        }
+        self.heard.remove(&of.id);
+        let generation = self.generations.get(&of.id).copied().unwrap_or_default();
+        self.departed.insert(of.id.clone(), generation);
         std::mem::replace(&mut member.state, State::Leaving) != State::Leaving
     }
 
@@ -355,20 +360,30 @@ mod tests {
 
     #[test]
     fn a_node_that_moved_counts_once_it_has_left_its_former_address() {
-        let (mut view, a) = (view(), "a".parse().unwrap());
-        let both = || vec![live("a", 1, 3), live("a", 2, 4)];
+        let (mut view, first) = (view(), says("a", 1));
+        let moved = Member { address: "h:2".parse().unwrap(), ..says("a", 2) };
+        let both = || {
+            let moved = Live { facts: Some(Ok(moved.clone())), ..live("a", 2, 4) };
+            vec![live("a", 1, 3), moved]
+        };
         view.update(both(), at(1));
         assert_eq!(members(&view)[0], ("a".into(), 1));
-        assert!(view.depart(&a));
+        assert!(!view.depart(&moved), "it is not the member yet");
+        view.update(both(), at(1));
+        assert_eq!(members(&view)[0], ("a".into(), 1));
+        assert!(view.depart(&first));
         view.update(both(), at(2));
         assert_eq!(members(&view)[0], ("a".into(), 2));
+        assert!(!view.depart(&first), "it is no longer the member");
+        view.update(both(), at(2));
+        assert_eq!(view.members()[0].state, State::Serving);
         view.update(vec![live("a", 2, 4)], at(3));
         assert_eq!(members(&view)[0], ("a".into(), 2));
     }
 
     #[test]
     fn a_node_that_says_that_it_leaves_does_so_until_its_next_generation() {
-        let (mut view, a) = (view(), "a".parse().unwrap());
+        let (mut view, a) = (view(), says("a", 1));
         let state = |view: &View| view.members()[0].state;
         assert!(!view.depart(&a), "it is unknown");
         view.update(vec![live("a", 1, 3)], at(1));
@@ -404,7 +419,7 @@ mod tests {
         assert_eq!(members(&view).len(), 1, "it did not answer");
         view.hear(says("a", 9), at(12));
         view.update(vec![], at(12));
-        assert!(view.depart(&a));
+        assert!(view.depart(&says("a", 9)));
         view.update(vec![], at(13));
         assert_eq!(members(&view).len(), 1, "it has left");
     }

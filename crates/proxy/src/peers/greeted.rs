@@ -11,21 +11,24 @@ use fleet::member::{Address, State};
 use fleet::members::MEMBERS_MAX;
 use fleet::{Member, MemberId};
 
-/// For so long a hello counts: twice the time between two of a node that gossips.
+/// Time for which a hello counts: twice the interval between two hellos of a node that gossips.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// The nodes that have said hello within [`KEPT`]: where each is reached, and when it was heard.
 #[derive(Default)]
 pub(crate) struct Greeted(Mutex<BTreeMap<MemberId, (Address, Duration)>>);
 
 impl Greeted {
-    /// Notes what a node says of itself: that it is there, or that it leaves.
+    /// Records the state that a node announces. A node that leaves counts no longer, unless its
+    /// name belongs to a node at another address.
     pub fn note(&self, of: &Member, now: Duration) {
         let mut all = self.lock();
         all.retain(|_, (_, at)| now.saturating_sub(*at) < KEPT);
         match of.state {
             State::Leaving => {
-                all.remove(&of.id);
+                if all.get(&of.id).is_some_and(|(address, _)| *address == of.address) {
+                    all.remove(&of.id);
+                }
             }
             State::Joining | State::Serving if of.has_cache && all.len() < MEMBERS_MAX => {
                 all.insert(of.id.clone(), (of.address.clone(), now));
@@ -34,12 +37,12 @@ impl Greeted {
         }
     }
 
-    /// Notes that a node is known to leave, from elsewhere.
+    /// Removes a node that is known to leave from another source.
     pub fn left(&self, id: &MemberId) {
         self.lock().remove(id);
     }
 
-    /// Returns who said hello lately, and where each is reached.
+    /// Returns the address of each node that has said hello lately.
     pub fn all(&self, now: Duration) -> BTreeMap<MemberId, Address> {
         let all = self.lock();
         let recent = all.iter().filter(|(_, (_, at))| now.saturating_sub(*at) < KEPT);
