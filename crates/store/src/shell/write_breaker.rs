@@ -16,6 +16,9 @@ use device::{Clock, Device, Nanos, Operation};
 use crate::base::event::Event;
 use crate::shell::volume::{Shared, Volume};
 
+/// Steps in which the stall bound is waited for. A pause of the process counts as at most one.
+const STEPS: Nanos = 20;
+
 /// The state of the breaker of one device.
 #[derive(Default)]
 pub(crate) struct WriteBreaker {
@@ -106,16 +109,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
         result
     }
 
-    /// Returns once writes have stalled for the stall bound.
+    /// Returns once writes have stalled for the stall bound. Time in which the process was paused
+    /// does not count: the background was paused as well.
     async fn writes_stalled_for_long(&self) {
         let bound = self.shared.options.stall_bound.as_nanos() as Nanos;
-        loop {
-            let now = self.clock.now();
-            let due = self.shared.write_breaker.open_since().unwrap_or(now).saturating_add(bound);
-            if due <= now {
-                return;
-            }
-            self.clock.sleep_until(due).await;
+        let step = (bound / STEPS).max(1);
+        let now = self.clock.now();
+        let mut stalled = now.saturating_sub(self.shared.write_breaker.open_since().unwrap_or(now));
+        while stalled < bound {
+            self.clock.sleep_until(self.clock.now().saturating_add(step)).await;
+            stalled = if self.shared.write_breaker.is_open() { stalled + step } else { 0 };
         }
     }
 
