@@ -659,7 +659,10 @@ impl CacheRequest<'_> {
         let FetchedResponse { response, times, token, asking } = fetched;
         let Services { shared, clock, .. } = &*context.services;
         let share = shared.fill_budget.share(self.primary.locality().site);
-        let fill = Arc::new(Fill::new(token, clock.instant(), share));
+        let waited = clock.time().unix_millis().saturating_sub(times.requested.unix_millis());
+        let now = clock.instant();
+        let begun = now.checked_sub(Duration::from_millis(waited)).unwrap_or(now);
+        let fill = Arc::new(Fill::new(token, begun, share));
         let Some(reader) = fill.join() else {
             return NextAction::Respond(pass_through::relay_response(
                 context,

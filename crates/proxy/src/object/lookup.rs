@@ -5,7 +5,7 @@ use std::rc::Rc;
 use http::Method;
 use semantics::packed::Flag::HeadOnly;
 use semantics::{Fields, Meta, StoredHead, Time, VaryMarker};
-use store::{Key, LookupOptions, Tiers};
+use store::{Key, LookupOptions};
 
 use crate::object::key::variant_key;
 use crate::object::metadata::{FoundHead, Metadata};
@@ -46,7 +46,7 @@ pub(crate) async fn find(
     Box::pin(find_selected((store, options), primary, marker, request, is_for)).await
 }
 
-/// Returns whether memory has a response under `key` that was received since `asked` and is younger
+/// Returns whether a response is stored under `key` that was received since `asked` and is younger
 /// than `head`: of the responses to requests at the same time the latest by `Date` stays (RFC 9111,
 /// 4).
 pub(crate) async fn has_younger(
@@ -55,8 +55,7 @@ pub(crate) async fn has_younger(
     head: &StoredHead,
     (asked, now): (Time, Time),
 ) -> bool {
-    let options = LookupOptions { tiers: Tiers::Memory, ..LookupOptions::default() };
-    let Lookup::Hit(entry) = store.lookup_with(key, options).await else { return false };
+    let Lookup::Hit(entry) = store.lookup(key).await else { return false };
     let Some(Metadata::Head(found)) = Metadata::of(&entry) else { return false };
     let stored = found.head.packed();
     stored.received() >= asked && stored.age(now) < head.packed().age(now)

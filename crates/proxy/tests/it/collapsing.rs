@@ -791,43 +791,56 @@ fn clients_that_wait_at_a_silent_origin_get_its_timeout() {
     assert!(origin.count() <= 4, "{} fetches", origin.count());
 }
 
-/// The first of two fetches of a URL ends last: with its head, or only with its body.
-fn a_slow_response_is_not_stored_over_a_later_one(is_head_late: bool) {
+/// The first of two fetches of a URL ends last: with its head, or only with its body. The responses
+/// before it, `unshareable` in number, cannot be stored.
+fn a_slow_response_is_not_stored_over_a_later_one(unshareable: usize, is_head_late: bool) {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::scripted(move |asked, stream| {
-        let age = Duration::from_secs(if asked.number == 0 { 6 } else { 0 });
+        if asked.number < unshareable {
+            return send(stream, &ok("Cache-Control: no-store\r\n", "none"));
+        }
+        let is_first = asked.number == unshareable;
+        let age = Duration::from_secs(if is_first { 6 } else { 0 });
         let date = httpdate::fmt_http_date(SystemTime::now() - age);
-        let date = format!("Date: {date}\r\n");
-        let text = ok(&format!("{FRESH}{date}"), &asked.number.to_string());
+        let body = if is_first { "old" } else { "new" };
+        let text = ok(&format!("{FRESH}Date: {date}\r\n"), body);
         let (head, body) = text.split_at(if is_head_late { 0 } else { text.len() - 1 });
         stream.write_all(head.as_bytes()).unwrap();
-        if asked.number == 0 {
+        if is_first {
             held.pass();
         }
         send(stream, body)
     });
     let rig = Rig::forward();
     let url = origin.url("/");
+    for _ in 0..unshareable {
+        assert_eq!(rig.client().get(&url).text(), "none");
+    }
     let first = ask(&rig, "GET", &url, "");
-    origin.await_count(1);
+    origin.await_count(unshareable + 1);
     if is_head_late {
         // Ages are whole seconds.
         thread::sleep(Duration::from_millis(1_100));
     }
     let reload = ask(&rig, "GET", &url, "Cache-Control: no-cache\r\n");
-    assert_eq!(reload.join().unwrap().text(), "1");
+    assert_eq!(reload.join().unwrap().text(), "new");
     gate.open(1);
-    assert_eq!(first.join().unwrap().text(), "0");
-    assert_eq!(rig.client().get(&url).text(), "1");
+    assert_eq!(first.join().unwrap().text(), "old");
+    assert_eq!(rig.client().get(&url).text(), "new");
 }
 
 #[test]
 fn a_late_head_is_not_stored_over_a_later_response() {
-    a_slow_response_is_not_stored_over_a_later_one(true);
+    a_slow_response_is_not_stored_over_a_later_one(0, true);
+}
+
+#[test]
+fn a_late_head_of_an_unshareable_url_is_not_stored_over_a_later_response() {
+    a_slow_response_is_not_stored_over_a_later_one(1, true);
 }
 
 #[test]
 fn a_late_body_is_not_stored_over_a_later_response() {
-    a_slow_response_is_not_stored_over_a_later_one(false);
+    a_slow_response_is_not_stored_over_a_later_one(0, false);
 }
