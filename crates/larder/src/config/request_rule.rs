@@ -13,7 +13,9 @@ use proxy::rules::classes;
 use proxy::rules::classes::{Class, Classes};
 use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
-use proxy::rules::request_rules::{AnswerEdits, LocationRewrite, QuerySend, SettingsLayer};
+use proxy::rules::request_rules::{
+    AnswerEdits, Condition, KeyPath, LocationRewrite, QuerySend, SettingsLayer,
+};
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::rule_actions::RuleActions;
@@ -42,6 +44,7 @@ pub struct RequestRule {
     pub query_drop: Vec<String>,
     pub query_sort: bool,
     pub query_send: QuerySend,
+    pub key_path: Option<String>,
     pub key_headers: Vec<String>,
     pub key_cookies: Vec<String>,
     pub key_classes: Vec<String>,
@@ -107,7 +110,6 @@ impl RequestRule {
         let own = self.own.clone();
         Ok(request_rules::Rule {
             paths: when.paths.clone(),
-            when,
             continues: self.then == Then::Continue,
             states: self.states.clone(),
             layer: SettingsLayer::new(move |settings| OwnKey::apply_all(&own, settings)),
@@ -117,6 +119,7 @@ impl RequestRule {
                 drop: patterns(&self.query_drop),
                 sorted: self.query_sort,
             },
+            key_path: self.key_path(&when)?,
             query_send: self.query_send,
             by_device: self.key_device,
             languages: self.languages()?,
@@ -141,8 +144,15 @@ impl RequestRule {
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
             compress: self.compress.clone(),
+            when,
             ..request_rules::Rule::new(name, settings)
         })
+    }
+
+    fn key_path(&self, when: &Condition) -> Result<Option<Arc<KeyPath>>, Wrong> {
+        let Some(text) = &self.key_path else { return Ok(None) };
+        let key_path = KeyPath::parse(text, &when.paths).map_err(|why| ("key-path", why))?;
+        Ok(Some(Arc::new(key_path)))
     }
 
     /// Returns the edits of the request. Credentials of the proxy replace those of the client, and
@@ -237,7 +247,7 @@ impl RequestRule {
     /// Returns whether the rule adds names to objects of the requests of other rules.
     pub fn adds_names(&self) -> bool {
         let is_whole = self.query_keep == ["*"] && self.query_drop.is_empty() && !self.query_sort;
-        self.then == Then::Continue && !is_whole
+        self.then == Then::Continue && (!is_whole || self.key_path.is_some())
     }
 
     /// Returns whether the rule names statuses, but has no setting that they apply to.

@@ -108,6 +108,11 @@ fn is_determined(
         | Variable::SpanId => false,
         Variable::Cookie(name) => rule.key_cookies.contains(name),
         Variable::Header(name) => is_keyed(name),
+        Variable::Path => rule.key_path.is_none(),
+        Variable::Capture(_) => {
+            rule.key_path.as_ref().is_none_or(|path| path.contains(&variable.to_string()))
+        }
+        Variable::Uri if rule.key_path.is_some() => false,
         Variable::Query | Variable::Uri | Variable::Parameter(_) => {
             rule.query_keep == ["*"] && rule.query_drop.is_empty()
         }

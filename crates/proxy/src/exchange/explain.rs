@@ -205,7 +205,7 @@ pub(crate) async fn explain(
     let case =
         ExplainedRequest { options, head, target, facts, rule, classes, client, now, age_limit };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
-    let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
+    let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.key_url(&url));
     let (site, key) = (case.target.site.name(), case.target.site.key(&name));
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
@@ -224,7 +224,8 @@ pub(crate) async fn explain(
         "rules": case.rules(),
         "classes": in_json(&described),
         "key": {
-            "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
+            "front": site.unwrap_or("forward"), "url": name.as_str(),
+            "spelled": name.spelled().filter(|_| !name.is_keyed()),
             "parts": case.key_parts(&url, &name),
         },
         "sent": case.sent(&url, &name, &values),
@@ -326,8 +327,16 @@ impl ExplainedRequest<'_> {
         if !host.eq_ignore_ascii_case(named) {
             parts.push(format!("host {host}, of which {named} is an alias (key-host)"));
         }
-        if name.path_and_query() != url.path_and_query() {
-            let query = name.path_and_query().split_once('?').map_or("none", |(_, query)| query);
+        let split = |url: &'_ Url| {
+            let (path, query) = url.path_and_query().split_once('?').unzip();
+            let path = path.unwrap_or(url.path_and_query()).to_owned();
+            (path, query.unwrap_or("none").to_owned())
+        };
+        let (path, query) = split(name);
+        if name.is_keyed() {
+            parts.push(format!("path {path} (key-path)"));
+        }
+        if query != split(url).1 {
             parts.push(format!("query {query} (query-keep, query-drop, query-sort)"));
         }
         let Some(rule) = &self.rule else { return parts };

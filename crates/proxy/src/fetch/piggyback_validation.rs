@@ -183,7 +183,9 @@ impl NeighbourValidation {
         // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {
             let is_named_whole = rule.query.is_default();
-            rule.bypass || !(is_named_whole || rule.rewrites_query(&Method::GET))
+            rule.bypass
+                || rule.key_path.is_some()
+                || !(is_named_whole || rule.rewrites_query(&Method::GET))
         };
         if rule.as_deref().is_some_and(is_unknown) {
             return None;

@@ -320,7 +320,7 @@ impl RequestContext {
     /// too long.
     pub fn key(&self, url: &Url) -> Option<Key> {
         match &self.rule {
-            Some(rule) => self.site().key(&rule.query.apply(url)),
+            Some(rule) => self.site().key(&rule.key_url(url)),
             None => self.site().key(url),
         }
     }
@@ -361,6 +361,7 @@ impl RequestContext {
         let (host, port) = target.place();
         let named;
         let path = match &self.rule {
+            Some(rule) if rule.key_path.is_some() => return None,
             Some(rule) if !rule.query.is_default() => {
                 named = rule.query.apply_to(path.text);
                 // What was left out must have been in normal form too.

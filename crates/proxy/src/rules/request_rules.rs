@@ -30,6 +30,7 @@ pub(crate) use server_template::NamedServer;
 
 pub use action::{Actions, Follow, Location, Reply, ReplyBody, Rewrite, TriedName, TryRoot};
 pub use condition::{Condition, HeaderTest, ListenerTest, NamedTest, PathTest, RuleFacts, Share};
+pub use key_path::KeyPath;
 pub use location_rewrite::LocationRewrite;
 pub use response_rule::{ResponseRule, ResponseRules, ResponseTests};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer, Settled};
@@ -40,6 +41,7 @@ pub use timeouts::Timeouts;
 
 pub(crate) mod action;
 mod condition;
+mod key_path;
 mod location_rewrite;
 mod response_rule;
 mod rule;
@@ -224,18 +226,18 @@ impl Rules {
         let mut names = vec![url.clone()];
         let mut before = 1;
         for number in self.index.of_place(site, host(url), url.path_and_query()) {
-            let Rule { query, continues, .. } = &*self.list[number];
-            if query.is_default() {
+            let rule = &self.list[number];
+            if rule.is_named_by_url() {
                 continue;
             }
             for at in 0..before {
-                let name = query.apply(&names[at]);
+                let name = rule.key_url(&names[at]);
                 if !names.contains(&name) {
                     names.push(name);
                 }
             }
             // Rules after one that decides do not apply to its names, and need not be excluded.
-            if *continues {
+            if rule.continues {
                 before = names.len();
             }
         }

@@ -36,6 +36,9 @@ pub struct Url {
     directory: usize,
 }
 
+/// Stands for the spelling of a URL that only names a key. A spelling begins with `/`.
+const KEYED: &str = "key-path";
+
 /// Why a URL does not name an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadUrl {
@@ -169,6 +172,19 @@ impl Url {
     /// Returns the URL without its query.
     pub fn without_query(&self) -> Url {
         self.map_query(|_| String::new())
+    }
+
+    /// Returns the URL of a key that has `path` in place of the path of this URL, with its query;
+    /// `None` if `path` is no path. It differs from every URL that a request names.
+    pub fn keyed_by(&self, path: &str) -> Option<Url> {
+        let (_, query) = split_query(self.path_and_query());
+        let named = Url::new(self.scheme(), self.authority(), &format!("{path}{query}")).ok()?;
+        Some(named.with_spelling(Some(KEYED)))
+    }
+
+    /// Returns whether [`Url::keyed_by`] made this URL.
+    pub fn is_keyed(&self) -> bool {
+        self.spelled() == Some(KEYED)
     }
 
     fn with_spelling(&self, spelled: Option<&str>) -> Url {

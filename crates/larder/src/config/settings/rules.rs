@@ -507,6 +507,11 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// methods and `bypass` always send all.
     "query-send", QUERY_SEND, ["key"], live, example(r#""all""#) -> query_send;
 
+    /// Path in the key in place of the request's, made of captures of the rule's paths: requests
+    /// for several paths share one response.
+    "key-path", Kind::Text("a path with {capture.N}"), ["none"], word("none"), live,
+        example(r#""/blobs/{capture.1}""#) -> key_path;
+
     /// Request fields in the key, as if every response named them in Vary.
     "key-headers", Kind::List(&Kind::Header), [], live, example(r#"["x-currency"]"#) -> key_headers;
 

@@ -380,6 +380,21 @@ fn stale_case(word: &str) -> Option<&str> {
     }
 }
 
+/// Makes the groups in a key without the path its path.
+fn key_path(names: &[&str], rule: &mut RuleDraft, key: &Directive, out: &mut Output) {
+    let groups = names.iter().filter(|name| name.parse::<u8>().is_ok());
+    let captures: Vec<String> = groups.map(|group| format!("{{capture.{group}}}")).collect();
+    if captures.is_empty() {
+        return;
+    }
+    if rule.when.get("paths").is_some_and(|paths| paths.iter().all(|path| path.starts_with('~'))) {
+        rule.set("key-path", text(&format!("/{}", captures.join("/"))));
+    } else {
+        let reason = "the whole path is the key: paths with the same groups are stored apart";
+        out.note(&key.at, "proxy_cache_key", reason);
+    }
+}
+
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let Some(key) = scope.get("proxy_cache_key") else { return };
     const PLAIN: [&str; 14] = [
@@ -413,9 +428,8 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let is_plain = |name: &&str| PLAIN.contains(name) || (!has_if && name.parse::<u8>().is_ok());
     let has_query = ["request_uri", "args", "query_string"].iter().any(|name| names.contains(name));
     let has_path = ["request_uri", "uri"].iter().any(|name| names.contains(name));
-    if !has_path && names.iter().any(|name| name.parse::<u8>().is_ok()) {
-        let reason = "the whole path is the key: paths with the same groups are stored apart";
-        out.note(&key.at, "proxy_cache_key", reason);
+    if !has_path {
+        key_path(&names, rule, key, out);
     }
     let mut parameters: Vec<&str> = Vec::new();
     for name in names.into_iter().filter(|name| !is_plain(name)) {

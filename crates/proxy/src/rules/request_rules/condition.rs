@@ -410,6 +410,14 @@ impl PathTest {
         }
     }
 
+    /// Returns the number of captures that every path which matches has.
+    pub(super) fn capture_count(&self) -> usize {
+        match self {
+            PathTest::Pattern(pattern) => pattern.as_str().matches('*').count(),
+            PathTest::Regex(regex) => regex.captures_len() - 1,
+        }
+    }
+
     /// Parses a path: a pattern that begins with `/` or `*`, or a regular expression after `~`.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use semantics::device_class::DeviceClass;
 use semantics::ignored_fields::IGNORED;
 use semantics::settings::lifetimes::StatusPattern;
 use semantics::{
-    EditFields, MethodClass, QueryRule, Settings, Time, disguise, freshness, ignored_fields,
+    EditFields, MethodClass, QueryRule, Settings, Time, Url, disguise, freshness, ignored_fields,
     language,
 };
 
@@ -23,6 +23,7 @@ use crate::rules::classes::{Class, ClassValues, KEY_CLASSES};
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::request_rules::action::Actions;
 use crate::rules::request_rules::condition::{Condition, PathTest};
+use crate::rules::request_rules::key_path::KeyPath;
 use crate::rules::request_rules::location_rewrite;
 use crate::rules::request_rules::location_rewrite::LocationRewrite;
 use crate::rules::request_rules::response_rule::{DECISION, ResponseRules};
@@ -76,6 +77,8 @@ pub struct Rule {
     pub layer: SettingsLayer,
     /// The query parameters that name an object.
     pub query: QueryRule,
+    /// The path in the key, if it is not that of the URL.
+    pub key_path: Option<Arc<KeyPath>>,
     /// The part of the query that is sent to the origin.
     pub query_send: QuerySend,
     /// True if devices are told apart by kind: `X-UA-Device` is set and part of the key.
@@ -218,6 +221,7 @@ impl Rule {
             settings,
             layer: SettingsLayer::default(),
             query: QueryRule::default(),
+            key_path: None,
             query_send: QuerySend::Key,
             by_device: false,
             languages: Vec::new(),
@@ -317,6 +321,7 @@ impl Rule {
             settings,
             layer: SettingsLayer::default(),
             query: self.query.then(&later.query),
+            key_path: later.key_path.as_ref().or(self.key_path.as_ref()).cloned(),
             query_send: if send_all { QuerySend::All } else { QuerySend::Key },
             by_device: self.by_device || later.by_device,
             languages: languages.clone(),
@@ -446,6 +451,20 @@ impl Rule {
     /// the client's.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
         self.request.sets_fixed(name)
+    }
+
+    /// Returns whether objects are stored under the URL of the request.
+    pub(crate) fn is_named_by_url(&self) -> bool {
+        self.query.is_default() && self.key_path.is_none()
+    }
+
+    /// Returns the URL under which the object of `url` is stored.
+    pub(crate) fn key_url(&self, url: &Url) -> Url {
+        let url = self.query.apply(url);
+        match &self.key_path {
+            Some(key_path) => key_path.apply(&url).into_owned(),
+            None => url,
+        }
     }
 
     /// Returns whether the origin gets the key's query instead of the client's. Requests that
