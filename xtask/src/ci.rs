@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::try_packages::chart;
+use crate::try_packages::{chart, compose};
 use crate::{tidy, workspace};
 
 /// Arguments of cargo for all tests, as in the README.
@@ -60,6 +60,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     let mut tally = Tally::default();
     step("chart", || {
         tally.skips.extend(chart::check()?.map(str::to_owned));
+        Ok(())
+    })?;
+    step("compose file", || {
+        tally.skips.extend(compose::check()?.map(str::to_owned));
         Ok(())
     })?;
     // Built first, so that the seconds of the steps below are those of the tests.

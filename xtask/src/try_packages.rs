@@ -3,10 +3,11 @@
 //! Each has to serve a miss and then a hit over loopback. The tarball runs in a root with nothing
 //! but devices of random bytes, as `larder serve --demo`, and is the origin server of the others.
 //! The image runs in namespaces, as its own user. The deb and the rpm are installed in a system of
-//! Debian; their removal must leave nothing. The chart is rendered and validated. What this machine
-//! cannot try is skipped, and said.
+//! Debian; their removal must leave nothing. The chart is rendered and validated, and so is the
+//! compose file. What this machine cannot try is skipped, and said.
 
 pub mod chart;
+pub mod compose;
 mod root;
 mod running;
 
@@ -38,7 +39,7 @@ pub struct Options {
 ///
 /// The first failure.
 pub fn run(options: &Options) -> Result<(), String> {
-    if let Some(skipped) = chart::check()? {
+    for skipped in [chart::check()?, compose::check()?].into_iter().flatten() {
         println!("{skipped}");
     }
     let mut id = Command::new("id");

@@ -144,6 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn the_compose_file_states_settings() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/compose.yaml");
+        let text = std::fs::read_to_string(file).unwrap();
+        let stated: Vec<(&str, &str)> = text
+            .lines()
+            .filter_map(|line| line.trim().split_once(": "))
+            .filter(|(name, _)| name.starts_with(VARIABLE_PREFIX))
+            .collect();
+        let environment = read(&stated);
+        assert!(environment.problems.is_empty() && environment.warnings.is_empty());
+        let file = File::parse("larder.toml", "").unwrap();
+        let config = Loaded::build(&file, &environment.layer).unwrap().config;
+        assert_eq!((stated.len(), config.memory), (3, 256 << 20));
+    }
+
+    #[test]
     fn wrong_values_are_errors_and_unknown_names_warnings() {
         let environment = read(&[
             ("LARDER_MEMORY", "1M"),
