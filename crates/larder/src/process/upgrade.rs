@@ -69,10 +69,14 @@ impl Upgrader {
             .program
             .as_ref()
             .map_err(|error| format!("cannot find this program's executable: {error}"))?;
-        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).passed()?;
-        let control = self.control.clone();
-        let cut = move || control.cut_handover();
-        let mut successor = Successor::raise(program, &self.arguments, &sockets, cut)?;
+        let passed = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).passed()?;
+        let (control, sockets) = (self.control.clone(), self.sockets.clone());
+        let ended = move |in_order: bool| match in_order {
+            // New clients must be refused, not kept waiting.
+            true => sockets.lock().unwrap_or_else(PoisonError::into_inner).close(),
+            false => control.cut_handover(),
+        };
+        let mut successor = Successor::raise(program, &self.arguments, &passed, ended)?;
         successor.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
         Ok(successor)
     }

@@ -131,13 +131,14 @@ pub struct Failed {
 }
 
 impl Successor {
-    /// Starts `program` and waits until it is ready to take over. If it fails later, while this
-    /// process drains, `cut` is called, [`GRACE`] afterwards.
+    /// Starts `program` and waits until it is ready to take over. If it ends later, while this
+    /// process drains, `ended` is called: with false [`GRACE`] after it failed, with true if it has
+    /// served and stopped in order.
     pub fn raise(
         program: &Path,
         arguments: &[OsString],
         sockets: &[PassedSocket],
-        cut: impl FnOnce() + Send + 'static,
+        ended: impl FnOnce(bool) + Send + 'static,
     ) -> Result<Successor, String> {
         let failed = |error: io::Error| format!("cannot communicate with the new process: {error}");
         let (link, theirs) = UnixStream::pair().map_err(failed)?;
@@ -149,7 +150,7 @@ impl Successor {
             .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
         let child = Arc::new(Mutex::new(child));
         let watched = introduce(&link, sockets)
-            .and_then(|()| watch(&link, child.clone(), cut).map_err(failed));
+            .and_then(|()| watch(&link, child.clone(), ended).map_err(failed));
         match watched {
             Ok((serves, drains)) => Ok(Successor { child, link, told: false, serves, drains }),
             Err(why) => {
@@ -225,7 +226,7 @@ fn introduce(mut link: &UnixStream, sockets: &[PassedSocket]) -> Result<(), Stri
 fn watch(
     link: &UnixStream,
     child: Arc<Mutex<Child>>,
-    cut: impl FnOnce() + Send + 'static,
+    ended: impl FnOnce(bool) + Send + 'static,
 ) -> io::Result<(Receiver<()>, Sender<()>)> {
     let (tell, serves) = mpsc::channel();
     let (drains, drained) = mpsc::channel();
@@ -243,14 +244,17 @@ fn watch(
         }
         let is_well = end(&child) && has_served;
         drop(tell);
-        if is_well || drained.try_recv() == Err(TryRecvError::Disconnected) {
+        if is_well {
+            return ended(true);
+        }
+        if drained.try_recv() == Err(TryRecvError::Disconnected) {
             return;
         }
         let pid = locked(&child).id();
         log::error!("upgrade: process {pid} has failed; running requests have 1 s to finish");
         // Nothing is sent: the wait ends early when the drain has ended.
         if drained.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
-            cut();
+            ended(false);
         }
     };
     thread::Builder::new().name("successor".to_owned()).spawn(watch)?;

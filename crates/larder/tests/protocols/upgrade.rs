@@ -384,6 +384,26 @@ fn a_new_process_that_fails_during_the_drain_gives_the_clients_back() {
     larder.stop();
 }
 
+#[test]
+fn a_new_process_that_is_stopped_during_the_drain_leaves_no_client_waiting() {
+    let setup = Setup::forward().config("drain = \"60s\"\n");
+    let (origin, larder) = (Arc::new(Origin::start()), setup.start());
+    let slow = "/slow?headgate=slow&cc=no-store";
+    let mut connection = larder.connect();
+    connection.send(request("POST", &origin.url(slow)).body(b"").bytes());
+    origin.await_fetches(slow, 1);
+    larder.signal(Signal::USR2);
+    let next = Stranger::of(&larder, 0);
+    assert!(larder.says("serving without the cache"), "{}", larder.said());
+    larder.get(&origin.url("/x")).verify("/x");
+    next.stop();
+    let is_refused = || Client::open(larder.address()).is_err();
+    assert!(eventually(is_refused), "{}", larder.said());
+    origin.open("slow");
+    assert_eq!(connection.answer_to("POST").status, 200);
+    assert!(larder.says("this one exits"), "{}", larder.said());
+}
+
 /// Sends a word through a tunnel and back.
 fn shout(tunnel: &Client, word: &str) {
     let mut stream = tunnel.stream();
