@@ -7,7 +7,7 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
 use testkit::client::{get, request};
-use testkit::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
+use testkit::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, purge, version, view};
 use testkit::larder::{Larder, Setup};
 use testkit::origin::Origin;
 
@@ -92,6 +92,11 @@ fn of_two_nodes_of_one_name_the_newer_is_not_ready_until_the_other_is_gone() {
     assert_eq!((ready.status, ready.text()), (503, format!("not ready: {why}\n")));
     let (code, said) = ask(&twin, &["fleet", "status", "--check"]);
     assert!(code == 1 && said.contains(&why), "{said}");
+    // It can tell no other node of a purge, or of a changed document.
+    let (code, said) = purge(&twin, "/page");
+    assert!(code == 1 && said.contains(&why), "{code} {said}");
+    let put = request("PUT", &format!("{HOST}/page")).body(b"").send(twin.address());
+    assert_eq!(put.status, 503);
     nodes.iter().for_each(|node| await_whole(node, 2));
     assert!(crowd.end() >= 20);
     nodes.pop().unwrap().stop();
