@@ -119,7 +119,9 @@ pub(crate) async fn answer(
         };
         context.look_at_clock();
         let is_first = number == 0;
-        let cache_request = CacheRequest { context, store, primary, is_first, since, alone };
+        let may_hand_over = true;
+        let cache_request =
+            CacheRequest { context, store, primary, is_first, since, alone, may_hand_over };
         let vouched = vouching::vouched(context.site(), &context.head, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         let plan = if is_first { plan } else { cache_request.plan_again(plan, &found) };
@@ -173,6 +175,9 @@ pub(crate) struct CacheRequest<'a> {
     pub since: LookupStart,
     /// True if the request does not wait for other requests' fetches.
     pub alone: bool,
+    /// False for a response that the origin sent in place of a part
+    /// ([`PartialResponder::may_hand_over`]).
+    pub may_hand_over: bool,
 }
 
 impl CacheRequest<'_> {
@@ -357,7 +362,17 @@ impl CacheRequest<'_> {
         // The status of a fresh response depends on the source of its parts.
         let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
         let stored = &stored;
-        let serving = PartialResponder { context, store, primary, stored, head: None, age, status };
+        let may_hand_over = self.may_hand_over;
+        let serving = PartialResponder {
+            context,
+            store,
+            primary,
+            stored,
+            head: None,
+            age,
+            status,
+            may_hand_over,
+        };
         match serving.answer(transaction).await {
             Served::Action(action) => action,
             Served::Incomplete(transaction) => {
@@ -467,9 +482,19 @@ impl CacheRequest<'_> {
         to_validate: Option<ToValidate>,
         status: CacheStatus,
     ) -> FillResponder<'_> {
-        let CacheRequest { context, store, primary, is_first, .. } = *self;
+        let CacheRequest { context, store, primary, is_first, may_hand_over, .. } = *self;
         let role = Role::Follower;
-        FillResponder { context, store, primary, key, role, to_validate, status, is_first }
+        FillResponder {
+            context,
+            store,
+            primary,
+            key,
+            role,
+            to_validate,
+            status,
+            is_first,
+            may_hand_over,
+        }
     }
 
     /// Returns the pause of a request that wants a response of its own behind a running fetch whose
@@ -696,8 +721,9 @@ pub(crate) async fn keep_post(
     fetched: FetchedResponse,
 ) -> Response<ResponseBody> {
     let since = context.services.lookup_start();
+    let (is_first, alone, may_hand_over) = (true, true, true);
     let cache_request =
-        CacheRequest { context, store, primary, is_first: true, since, alone: true };
+        CacheRequest { context, store, primary, is_first, since, alone, may_hand_over };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match cache_request.keep((primary.clone(), None), status, transaction, fetched).await {
         NextAction::Respond(response) => response,

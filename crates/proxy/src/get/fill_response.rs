@@ -65,6 +65,8 @@ pub(crate) struct FillResponder<'a> {
     pub status: CacheStatus,
     /// False once the request has waited for another fetch.
     pub is_first: bool,
+    /// Of [`PartialResponder::may_hand_over`].
+    pub may_hand_over: bool,
 }
 
 impl FillResponder<'_> {
@@ -195,8 +197,9 @@ impl FillResponder<'_> {
     }
 
     fn serving<'b>(&'b self, stored: &'b Rc<StoredResponse>, age: Seconds) -> PartialResponder<'b> {
-        let (context, store, primary) = (self.context, self.store, self.primary);
-        PartialResponder { context, store, primary, stored, head: None, age, status: None }
+        let FillResponder { context, store, primary, may_hand_over, .. } = *self;
+        let (head, status) = (None, None);
+        PartialResponder { context, store, primary, stored, head, age, status, may_hand_over }
     }
 
     async fn validated(

@@ -45,6 +45,10 @@ pub(crate) struct PartialResponder<'a> {
     pub age: Seconds,
     /// Status of the response; `None` derives it from the source of the bytes.
     pub status: Option<CacheStatus>,
+    /// True if the origin's response in place of a part may replace the object. False if the object
+    /// is such a response itself: an origin whose parts are shorter than they say would be asked
+    /// without end.
+    pub may_hand_over: bool,
 }
 
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
@@ -119,7 +123,8 @@ impl PartialResponder<'_> {
                     return Served::Incomplete(transaction);
                 }
                 Err(Unavailable::Other(other_response))
-                    if self.is_an_answer(&other_response.response, &wanted) =>
+                    if self.may_hand_over
+                        && self.is_an_answer(&other_response.response, &wanted) =>
                 {
                     transaction.note_upstream(&parts.upstream_request);
                     return Served::Action(self.hand_over(*other_response, transaction).await);
@@ -170,8 +175,9 @@ impl PartialResponder<'_> {
         }
         let fetched = FetchedResponse { response, times, token, asking: None };
         let since = context.services.lookup_start();
+        let (is_first, alone, may_hand_over) = (true, true, false);
         let cache_request =
-            CacheRequest { context, store, primary, is_first: true, since, alone: true };
+            CacheRequest { context, store, primary, is_first, since, alone, may_hand_over };
         Box::pin(cache_request.keep(place, status, transaction, fetched)).await
     }
 

@@ -317,3 +317,22 @@ fn a_removal_overtakes_a_running_fill() {
     pieces.send(Vec::new()).unwrap();
     assert_eq!(rig.client().get(&url).text(), "new");
 }
+
+#[test]
+fn an_origin_whose_parts_are_shorter_than_they_say_is_not_asked_without_end() {
+    let origin = Origin::scripted(|_, stream| {
+        let part = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nCache-Control: max-age=99\r\n\
+                    Content-Range: bytes 0-9/30\r\nTransfer-Encoding: chunked\r\n\r\n\
+                    4\r\n0123\r\n0\r\n\r\n";
+        stream.write_all(part.as_bytes()).unwrap();
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    for _ in 0..3 {
+        let before = origin.count();
+        let mut client = rig.client();
+        client.send(request_text("GET", &origin.url("/"), "Range: bytes=0-9\r\n"));
+        assert_eq!(client.head().status().unwrap(), 206);
+        assert!(origin.count() - before < 20, "{} requests", origin.count() - before);
+    }
+}
