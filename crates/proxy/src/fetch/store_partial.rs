@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use http::header::HeaderMap;
-use http::{Response, StatusCode, header};
+use http::{Method, Response, StatusCode, header};
 use http_body::Body;
 use semantics::sparse::Layout;
 use semantics::{ExchangeTimes, SparseHead, StoredHead, age, partial, validators};
@@ -201,7 +201,9 @@ impl FetchTask {
         length: Option<u64>,
     ) {
         let (Some(head), Some(length)) = (head, length) else { return };
-        if !partial::resumes(head) || self.fill.token().overtaken() {
+        // Of requests with other methods, only whole responses may be stored (RFC 9111, 3.3).
+        let is_get = self.upstream_request.method == Method::GET;
+        if !is_get || !partial::resumes(head) || self.fill.token().overtaken() {
             return;
         }
         let window = self.options.fill.part_window;

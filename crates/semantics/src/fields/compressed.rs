@@ -93,10 +93,14 @@ pub fn vary_by_coding(fields: &mut HeaderMap) {
     fields.append(VARY, HeaderValue::from_static(VARY_BY_CODING));
 }
 
-/// Replaces the tag of the compressed form in the `If-None-Match` of a request to the origin by the
-/// origin's own.
+/// Replaces the tag of the compressed form in the conditions of a request to the origin by the
+/// origin's own. A range under `If-Match` is about the bytes of that form: the whole is requested.
 pub fn ask_with_own_tags(request: &mut HeaderMap, coding: &str) {
     replace_tags(request, &IF_NONE_MATCH, &[coding]);
+    if replace_tags(request, &IF_MATCH, &[coding]) {
+        request.remove(RANGE);
+        request.remove(IF_RANGE);
+    }
 }
 
 /// Replaces the tags of compressed forms in the conditions of a request that changes the resource
@@ -142,18 +146,20 @@ fn written(weak: bool, opaque: &[&[u8]]) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&[prefix, &opaque.concat(), b"\""].concat()).ok()
 }
 
-fn replace_tags(request: &mut HeaderMap, name: &HeaderName, codings: &[&str]) {
+/// Returns whether the field had a tag of one of these forms.
+fn replace_tags(request: &mut HeaderMap, name: &HeaderName, codings: &[&str]) -> bool {
     let suffixes: Vec<String> = codings.iter().map(|coding| suffix(coding)).collect();
     let own = |opaque| own_part(opaque, &suffixes);
     let lines = || request.lines(name).flat_map(etag::tags);
     if !lines().any(|tag| own(tag.opaque).is_some()) {
-        return;
+        return false;
     }
     let texts =
         lines().filter_map(|tag| written(tag.weak, &[own(tag.opaque).unwrap_or(tag.opaque)]));
     let texts: Vec<HeaderValue> = texts.collect();
     request.remove(name);
     request.extend(texts.into_iter().map(|text| (name.clone(), text)));
+    true
 }
 
 fn own_part<'a>(opaque: &'a [u8], suffixes: &[String]) -> Option<&'a [u8]> {
@@ -218,10 +224,14 @@ mod tests {
         let expected =
             ["If-None-Match: \"a\"", "If-None-Match: \"b~gzip1\"", "If-None-Match: W/\"c\""];
         assert_eq!(request, headers(&expected));
-        let untouched = headers(&["If-None-Match: *", "If-Match: \"a~br1\""]);
+        let untouched = headers(&["If-None-Match: *", "If-Match: \"a~gzip1\"", "Range: bytes=1-"]);
         let mut request = untouched.clone();
         ask_with_own_tags(&mut request, "br");
         assert_eq!(request, untouched);
+        let mut request = headers(&["If-Match: \"a~br1\"", "Range: bytes=1-"]);
+        ask_with_own_tags(&mut request, "br");
+        assert_eq!(request, headers(&["If-Match: \"a\""]));
+        let mut request = headers(&["If-None-Match: *", "If-Match: \"a~br1\""]);
         change_by_own_tags(&mut request, &["gzip", "br"]);
         assert_eq!(request, headers(&["If-None-Match: *", "If-Match: \"a\""]));
     }
