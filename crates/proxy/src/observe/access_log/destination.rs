@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
 use super::syslog::{Receiver, Syslog};
 
 /// Destination of the lines.
@@ -43,8 +46,18 @@ impl Destination {
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path).map_err(|error| {
+    // The open of a FIFO would wait for a reader.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    let opened = options.append(true).create(true).mode(0o640).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| {
+        let why = match Errno::from_io_error(&error) {
+            Some(Errno::NXIO) => "no program reads this FIFO".to_owned(),
+            _ => error.to_string(),
+        };
         let path = path.display();
-        io::Error::new(error.kind(), format!("the access log {path} cannot be opened: {error}"))
-    })
+        io::Error::new(error.kind(), format!("the access log {path} cannot be opened: {why}"))
+    })?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }

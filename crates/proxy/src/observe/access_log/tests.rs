@@ -118,6 +118,21 @@ fn opening_names_the_file() {
     assert!(error.contains("none/access.log"), "{error}");
 }
 
+#[test]
+fn a_fifo_is_opened_only_with_a_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    let destination = Destination::parse(&path).unwrap();
+    let error = destination.open().err().unwrap().to_string();
+    assert!(error.ends_with("fifo cannot be opened: no program reads this FIFO"), "{error}");
+    let reading = path.clone();
+    let reader = std::thread::spawn(move || std::fs::read(reading).unwrap());
+    eventually(|| destination.open().is_ok_and(|mut sink| sink.write_all(b"line\n").is_ok()));
+    assert_eq!(reader.join().unwrap(), b"line\n");
+}
+
 /// Sink that fails on demand after accepting some bytes.
 struct Failing {
     /// Number of bytes it still accepts.
