@@ -22,7 +22,7 @@ use crate::config::loaded::Loaded;
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
 /// Maximum bytes of a response to read.
-const LONGEST: u64 = 4 << 20;
+const LONGEST: usize = 4 << 20;
 
 pub struct AdminClient {
     address: SocketAddr,
@@ -121,19 +121,50 @@ impl AdminClient {
         stream.set_write_timeout(Some(self.patience))?;
         let body = content.map_or("", |(_, body)| body);
         stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
-        let mut text = String::new();
-        stream.take(LONGEST).read_to_string(&mut text)?;
-        Answer::read(&text)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
+        let text = read_response(stream)?;
+        Answer::read(&String::from_utf8_lossy(&text)).map_err(io::Error::other)
     }
 }
 
+/// Reads a response up to the length that it states, or else to the end of the connection.
+fn read_response(mut stream: impl Read) -> io::Result<Vec<u8>> {
+    let (mut text, mut chunk) = (Vec::new(), [0; 16 << 10]);
+    while text.len() < LONGEST {
+        let count = stream.read(&mut chunk)?;
+        text.extend_from_slice(&chunk[..count]);
+        if count == 0 || end_of(&text).is_some_and(|end| end <= text.len()) {
+            break;
+        }
+    }
+    Ok(text)
+}
+
+/// Returns the length of a response with its head; `None` if the head is incomplete or states none.
+fn end_of(text: &[u8]) -> Option<usize> {
+    let head_len = text.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&text[..head_len]).ok()?;
+    let fields = head.lines().filter_map(|line| line.split_once(':'));
+    let mut lengths = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length: usize = lengths.next()?.1.trim().parse().ok()?;
+    head_len.checked_add(length)
+}
+
 impl Answer {
-    /// Parses a response; returns `None` if the text is not one.
-    pub fn read(text: &str) -> Option<Answer> {
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-        Some(Answer { status, body: body.to_owned() })
+    /// Parses a response.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when the text is not HTTP/1.1 or shorter than it says.
+    pub fn read(text: &str) -> Result<Answer, &'static str> {
+        let parsed = || {
+            let (head, body) = text.split_once("\r\n\r\n")?;
+            let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+            Some(Answer { status, body: body.to_owned() })
+        };
+        match end_of(text.as_bytes()) {
+            Some(end) if end > text.len() => Err("the response ended early"),
+            _ => parsed().ok_or("the response is not HTTP"),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use form_urlencoded::Serializer;
 use serde_json::Value;
 
 use crate::commands::admin_client::{AdminClient, flags};
+use crate::commands::asking::understood;
 
 pub fn command() -> Command {
     Command::new("explain")
@@ -82,11 +83,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         true => client.post(&target, "{}")?,
         false => client.get(&target)?,
     };
-    let json: Value = serde_json::from_str(&told.body).unwrap_or(Value::Null);
-    if told.status != 200 {
-        let why = json["error"].as_str().map_or_else(|| told.to_string(), str::to_owned);
-        return Err(Failure::runtime(format!("no explanation: {why}")));
-    }
+    let json =
+        understood(&told).map_err(|why| Failure::runtime(format!("no explanation: {why}")))?;
     match matches.get_flag("json") {
         true => answer(&format!("{json:#}")),
         false => answer(&in_lines(&json)),

@@ -178,6 +178,10 @@ const UNCOUNTED: &str = ", in force for all matching objects (not counted)";
 fn understood(told: &Answer) -> Outcome {
     let (status, body) = (told.status, told.body.as_str());
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    // Every purge that was done states this, if only as null.
+    if status == 200 && json.get("objects").is_none() {
+        return Outcome::Refused("the response is not that of an admin interface".to_owned());
+    }
     let error = json["error"].as_str().unwrap_or_else(|| body.trim());
     let fronts = |name: &str| -> Option<String> {
         let fronts = json[name].as_array()?.iter().filter_map(Value::as_str);
@@ -303,6 +307,11 @@ mod tests {
         let refused = Outcome::Refused("401: This needs the token.".to_owned());
         assert_eq!(told("401 Unauthorized", "This needs the token.\n"), refused);
         assert_eq!(told("404 Not Found", "x"), Outcome::Refused("404: x".to_owned()));
-        assert!(Answer::read("SSH-2.0").is_none());
+        for other in ["<html>", "{}", "[]"] {
+            assert!(matches!(told("200 OK", other), Outcome::Refused(_)), "{other}");
+        }
+        let cut = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{host}", host.len() + 1);
+        assert_eq!(Answer::read(&cut).err(), Some("the response ended early"));
+        assert!(Answer::read("SSH-2.0").is_err());
     }
 }
