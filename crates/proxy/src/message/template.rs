@@ -117,8 +117,8 @@ const PLAIN: [(&str, Variable, Stage); 24] = [
     ("time", Variable::Time, Stage::End),
 ];
 
-/// Variables with an argument, as messages name them. All are known with the request.
-const WITH_ARGUMENT: &str = "{header.NAME}, {cookie.NAME}, {query.NAME}, {class.NAME}, {capture.N}";
+/// Variables with an argument that all texts may have, as messages name them.
+const WITH_ARGUMENT: &str = "{header.NAME}, {cookie.NAME}, {query.NAME}, {capture.N}";
 
 /// Source of the values of variables.
 pub(crate) trait Values {
@@ -284,7 +284,8 @@ impl fmt::Display for Known {
         for (name, ..) in PLAIN.iter().filter(|(_, _, known)| *known <= self.0) {
             write!(f, "{{{name}}}, ")?;
         }
-        f.write_str(WITH_ARGUMENT)
+        let own = if self.0 == Stage::End { "{response.NAME}" } else { "{class.NAME}" };
+        write!(f, "{WITH_ARGUMENT}, {own}")
     }
 }
 
