@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fleet::MemberId;
 use store::{Hint, Home, Key, Locality, Lookup};
 use tokio::time::sleep;
 
@@ -76,6 +77,7 @@ impl SavedPurges {
         all.last.merge(&other.last);
         all.is_recovering |= other.is_recovering;
         all.has_others |= other.has_others;
+        all.others.extend(other.others);
         Some(all)
     }
 
@@ -104,11 +106,14 @@ impl SavedPurges {
     }
 }
 
-/// Returns three lines: the vector, the digests of the last purges, and words for what else is so.
+/// Returns four lines: the vector, the digests of the last purges, words for what else holds, and
+/// the names of the other nodes.
 fn write(saved: &Saved) -> String {
     let words = [(saved.is_recovering, RECOVERING), (saved.has_others, OTHERS)];
     let words = words.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| *word);
-    format!("{}\n{}\n{}", saved.vector, saved.last, Vec::from_iter(words).join(" "))
+    let others: Vec<String> = saved.others.iter().map(MemberId::to_string).collect();
+    let (words, others) = (Vec::from_iter(words).join(" "), others.join(" "));
+    format!("{}\n{}\n{words}\n{others}", saved.vector, saved.last)
 }
 
 async fn read(store: &Store, place: usize) -> Option<Saved> {
@@ -122,7 +127,10 @@ fn parse(text: &str) -> Option<Saved> {
     let (vector, last) = (lines.next()?.parse().ok()?, lines.next()?.parse().ok()?);
     let words = lines.next()?;
     let is_so = |word| words.split(' ').any(|said| said == word);
-    Some(Saved { vector, last, is_recovering: is_so(RECOVERING), has_others: is_so(OTHERS) })
+    let (is_recovering, has_others) = (is_so(RECOVERING), is_so(OTHERS));
+    let names = lines.next().unwrap_or_default().split(' ');
+    let others = names.filter_map(|name| name.parse().ok()).collect();
+    Some(Saved { vector, last, is_recovering, has_others, others })
 }
 
 #[cfg(test)]
@@ -132,8 +140,9 @@ mod tests {
     #[test]
     fn what_is_found_goes_on_from_the_place_that_says_more() {
         let (none, less, more) = (None, parse("a/1=5\na/1=5:7\n"), parse("a/1=6\na/1=6:8\n"));
-        let other = parse("b/1=1\n\nrecovering others");
-        let all = parse("a/1=5;b/1=1\na/1=5:7\nrecovering others");
+        let other = parse("b/1=1\n\nrecovering others\nb c");
+        let all = parse("a/1=5;b/1=1\na/1=5:7\nrecovering others\nb c");
+        assert_eq!(other.as_ref().map(|saved| saved.others.len()), Some(2));
         for (places, expected, next_place) in [
             ([none.clone(), none.clone()], none.clone(), 0),
             ([less.clone(), none.clone()], less.clone(), 1),

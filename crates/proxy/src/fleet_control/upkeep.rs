@@ -381,6 +381,11 @@ impl Upkeep {
         let is_late = |known: &Known| {
             known.met.is_none() && now.saturating_sub(known.first) < WAITS_FOR_OTHERS
         };
+        let is_met = |id: &MemberId| all.iter().any(|known| known.id == *id && known.met.is_some());
+        // A node that has not been heard of yet may have made purges meanwhile.
+        if now.saturating_sub(began) < WAITS_FOR_OTHERS && !purges.expected().iter().all(is_met) {
+            return;
+        }
         let is_named_apart = self.node.name_in_use().is_none();
         if all.iter().any(is_late) || !purges.lacking().is_empty() || !is_named_apart {
             return;
@@ -421,7 +426,9 @@ impl Upkeep {
         let now = self.node.now();
         let has_some =
             self.node.own().state == State::Serving && self.node.purges().is_current(now);
-        self.node.purges().leave();
+        let caches = before.iter().filter(|member| member.has_cache);
+        let others = caches.map(|member| member.id.clone()).filter(|id| id != self.node.id());
+        self.node.purges().leave(others.collect());
         self.node.set_state(State::Leaving);
         // Where the log ends is said once: purges are refused here from now on, and those that
         // have begun are ended.

@@ -92,6 +92,10 @@ struct Inner {
     last: LastPurges,
     /// Other nodes counted when this node ran before, and it has met none since.
     had_others: bool,
+    /// The other nodes that may have made purges since this node ran before.
+    expected: BTreeSet<MemberId>,
+    /// The other nodes that were live when this node began to leave.
+    left_behind: BTreeSet<MemberId>,
     unsaved: bool,
 }
 
@@ -122,6 +126,8 @@ pub(crate) struct Saved {
     pub is_recovering: bool,
     /// Other nodes counted.
     pub has_others: bool,
+    /// The other nodes that counted, or were live when this node left.
+    pub others: BTreeSet<MemberId>,
 }
 
 impl PurgeState {
@@ -146,6 +152,8 @@ impl PurgeState {
                 digests: VecDeque::new(),
                 last: LastPurges::default(),
                 had_others: false,
+                expected: BTreeSet::new(),
+                left_behind: BTreeSet::new(),
                 unsaved: false,
             }),
             changed: watch::Sender::new(()),
@@ -176,7 +184,7 @@ impl PurgeState {
         let has_lost = has_lost || saved.is_recovering;
         inner.replica = Replica::new(maker, inner.config, vector, has_lost, now);
         (inner.last, inner.unsaved) = (saved.last, true);
-        inner.had_others = saved.has_others;
+        (inner.had_others, inner.expected) = (saved.has_others, saved.others);
         self.publish(&mut inner);
         self.has_begun.store(true, Ordering::Release);
     }
@@ -250,9 +258,11 @@ impl PurgeState {
         self.settle(&inner);
     }
 
-    /// Notes that this node leaves.
-    pub fn leave(&self) {
+    /// Notes that this node leaves, and that the nodes `others` are live: they may make purges
+    /// before it starts again.
+    pub fn leave(&self, others: BTreeSet<MemberId>) {
         let mut inner = self.lock();
+        inner.left_behind = others;
         inner.replica.leave();
         self.settle(&inner);
     }
@@ -493,7 +503,11 @@ impl PurgeState {
     pub fn to_save(&self, is_due: bool) -> Option<Saved> {
         let mut inner = self.lock();
         let is_wanted = std::mem::take(&mut inner.unsaved) || is_due;
+        let own = &inner.replica.own().member;
+        let view = inner.replica.view().iter().filter(|member| *member != own);
+        let others = view.chain(&inner.left_behind).cloned().collect();
         is_wanted.then(|| Saved {
+            others,
             vector: inner.replica.durable().clone(),
             last: inner.last.clone(),
             is_recovering: inner.replica.is_recovering(),
@@ -504,6 +518,12 @@ impl PurgeState {
     /// Returns whether other nodes counted when this one ran before, and it has met none since.
     pub fn had_others(&self) -> bool {
         self.lock().had_others
+    }
+
+    /// Returns the nodes to be met before this node trusts that it knows the purges made since it
+    /// ran before.
+    pub fn expected(&self) -> BTreeSet<MemberId> {
+        self.lock().expected.clone()
     }
 
     fn publish(&self, inner: &mut Inner) {
