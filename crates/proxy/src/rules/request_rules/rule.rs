@@ -641,8 +641,14 @@ pub(super) fn digest_of(bytes: &[u8]) -> HeaderValue {
     HeaderValue::try_from(hex).unwrap_or(HeaderValue::from_static("rule"))
 }
 
-/// Returns a list of names as one field value; `None` if it is empty.
-fn listed<'a>(names: impl Iterator<Item = &'a HeaderValue>) -> Option<HeaderValue> {
-    let names: Vec<&[u8]> = names.map(HeaderValue::as_bytes).collect();
+/// Returns the names in these lists as one field value, each once; `None` if there are none.
+fn listed<'a>(lists: impl Iterator<Item = &'a HeaderValue>) -> Option<HeaderValue> {
+    let mut names: Vec<&[u8]> = Vec::new();
+    for name in lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b',')) {
+        let name = name.trim_ascii();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     if names.is_empty() { None } else { HeaderValue::try_from(names.join(&b", "[..])).ok() }
 }
