@@ -22,7 +22,8 @@ use semantics::{EditFields, Fields, Settings, Url, UsualNames};
 use crate::rules::classes::{Classes, KEY_CLASSES};
 use crate::rules::limits::Limit;
 use crate::rules::request_rules::rule::{AND, NONE};
-use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
+use crate::rules::request_rules::rule_index::{Matched, RuleIndex};
+use crate::rules::tables::rule_set::numbers;
 
 pub(crate) use response_rule::DECISION;
 pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
@@ -71,11 +72,8 @@ pub struct Rules {
     together: Arc<ArcSwap<Together>>,
 }
 
-/// Rules that were taken together, by their numbers.
-type Together = HashMap<Numbers, Arc<Rule>>;
-
-/// Number of a missed rule that is not known.
-const UNKNOWN: u32 = u32::MAX;
+/// Rules that were taken together.
+type Together = HashMap<Matched, Arc<Rule>>;
 
 /// Maximum number of entries of [`Together`], which begins anew when it is full: clients that
 /// choose fields and query can make as many as there are subsets of the rules.
@@ -139,15 +137,20 @@ impl Rules {
     /// Returns the rule with this id, or the rules with these ids taken together; `None` if none
     /// states the same.
     pub fn with_id(&self, id: &str) -> Option<Arc<Rule>> {
-        let number = |name: &str| match self.list.iter().position(|rule| rule.id == name) {
-            Some(number) => u32::try_from(number).ok(),
-            None => (name == NONE).then_some(UNKNOWN),
-        };
-        let numbers = match number(id) {
-            Some(number) => Some(Numbers::from_slice(&[number])),
-            None => id.split(AND).map(number).collect(),
-        };
-        self.taken(&numbers?)
+        let number = |name: &str| self.list.iter().position(|rule| rule.id == name);
+        if let Some(number) = number(id) {
+            return self.list.get(number).cloned();
+        }
+        let (mut rules, mut missed) = (Vec::new(), Vec::new());
+        for name in id.split(AND) {
+            match number(name) {
+                Some(number) => rules.push(number),
+                // A missed rule that is not known.
+                None if name == NONE => missed.push(self.list.len()),
+                None => return None,
+            }
+        }
+        self.taken(&Matched::of(&rules, &missed))
     }
 
     /// Returns whether a rule depends on [`RuleFacts::upgrade`].
@@ -180,37 +183,38 @@ impl Rules {
         self.taken(&self.index.find(asked, fields))
     }
 
-    /// Returns the rules of these numbers taken together; `None` if there are no numbers.
-    fn taken(&self, numbers: &Numbers) -> Option<Arc<Rule>> {
-        match numbers[..] {
-            [] => return None,
-            [number] if number & MISSED == 0 => return self.list.get(number as usize).cloned(),
-            _ => {}
+    /// Returns the matched rules taken together; `None` if there are none.
+    fn taken(&self, matched: &Matched) -> Option<Arc<Rule>> {
+        if matched.missed.is_empty() {
+            let mut all = numbers(&matched.rules);
+            match (all.next(), all.next()) {
+                (None, _) => return None,
+                (Some(number), None) => return self.list.get(number).cloned(),
+                _ => {}
+            }
         }
-        if let Some(rule) = self.together.load().get(numbers) {
+        if let Some(rule) = self.together.load().get(matched) {
             return Some(rule.clone());
         }
-        let made = Arc::new(self.make(numbers));
+        let made = Arc::new(self.make(matched));
         self.together.rcu(|together| {
             let is_full = together.len() >= TOGETHER_MAX;
             let mut together = if is_full { Together::new() } else { Together::clone(together) };
-            together.insert(numbers.clone(), made.clone());
+            together.insert(matched.clone(), made.clone());
             together
         });
         Some(made)
     }
 
     /// Makes the rule that [`Rules::taken`] returns.
-    fn make(&self, numbers: &Numbers) -> Rule {
+    fn make(&self, matched: &Matched) -> Rule {
         let nothing = Rule::new(NONE.to_owned(), self.base.clone());
-        let rule = |number: &u32| self.list.get((number & !MISSED) as usize);
-        let (missed, matched): (Numbers, Numbers) =
-            numbers.iter().copied().partition(|number| number & MISSED != 0);
-        let mut matched = matched.iter().filter_map(rule).cloned();
-        let first = matched.next().unwrap_or_else(|| Arc::new(nothing.clone()));
-        let made = matched.fold(first, |rule, later| Arc::new(rule.then(&later)));
+        let mut rules = numbers(&matched.rules).filter_map(|number| self.list.get(number)).cloned();
+        let first = rules.next().unwrap_or_else(|| Arc::new(nothing.clone()));
+        let made = rules.fold(first, |rule, later| Arc::new(rule.then(&later)));
+        let missed: Vec<usize> = numbers(&matched.missed).collect();
         let mut all = missed.iter().fold(Rule::clone(&made), |made, number| {
-            made.without(rule(number).map_or(&nothing, |rule| rule))
+            made.without(self.list.get(*number).map_or(&nothing, |rule| rule))
         });
         if !missed.is_empty() && made.mark.is_none() && made.name != NONE {
             // Another node must know that the key says which rules did not match.

@@ -19,17 +19,43 @@ use crate::rules::request_rules::rule::Rule;
 use crate::rules::tables::column::Column;
 use crate::rules::tables::host_table::HostTable;
 use crate::rules::tables::pattern_table::PatternTable;
-use crate::rules::tables::rule_set::{RuleSet, bits_of, contains, numbers, words_for};
+use crate::rules::tables::rule_set::{
+    RuleSet, bits_of, contains, numbers, numbers_from, words_for,
+};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
-/// Numbers of the rules that match a request, in order, and then of rules that might have
-/// ([`MISSED`]).
-pub(super) type Numbers = SmallVec<[u32; 16]>;
+/// A bit for each rule.
+pub(super) type Bits = SmallVec<[u64; 16]>;
 
-/// Bit of the number of a rule that matches the place of a request, but whose conditions on what is
-/// not in the key do not hold. Memory holds far fewer rules.
-pub(super) const MISSED: u32 = 1 << 31;
+/// The rules of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Matched {
+    /// Rules that match, up to the first that does not continue.
+    pub rules: Bits,
+    /// Rules that match the place of the request, but whose conditions on what is not in the key do
+    /// not hold. Empty if there are none.
+    pub missed: Bits,
+}
+
+impl Matched {
+    /// Returns the set of these rules and of these missed ones.
+    pub fn of(rules: &[usize], missed: &[usize]) -> Matched {
+        let bits = |numbers: &[usize]| {
+            let mut bits = Bits::new();
+            numbers.iter().for_each(|number| insert(&mut bits, *number));
+            bits
+        };
+        Matched { rules: bits(rules), missed: bits(missed) }
+    }
+}
+
+fn insert(bits: &mut Bits, number: usize) {
+    if bits.len() < words_for(number + 1) {
+        bits.resize(words_for(number + 1), 0);
+    }
+    bits[number / 64] |= 1 << (number % 64);
+}
 
 /// Compiled conditions of a list of rules. A column is `None` if no rule has a condition of its
 /// kind.
@@ -49,7 +75,8 @@ pub(super) struct RuleIndex {
     fields: Option<FieldTests>,
     /// The rest of the rules' conditions beside the columns; `None` if nothing is of any rule.
     rests: Option<Box<[Option<Condition>]>>,
-    continues: Box<[bool]>,
+    /// The rules that do not continue.
+    deciding: Box<[u64]>,
     looks_at_clients: bool,
     looks_at_urls: bool,
     /// Rules that have a mark; `None` if none has.
@@ -84,7 +111,7 @@ impl RuleIndex {
             paths: Column::new(count, |number| when(number).patterns().unwrap_or_default()),
             fields: FieldTests::new(rules),
             rests: Some(rests).filter(|rests| rests.iter().any(Option::is_some)),
-            continues: rules.iter().map(|rule| rule.continues).collect(),
+            deciding: bits_of(count, |number| !rules[number].continues),
             marked: rules
                 .iter()
                 .any(|rule| rule.mark.is_some())
@@ -105,10 +132,10 @@ impl RuleIndex {
         self.keep_upgrades_out.is_some()
     }
 
-    /// Returns the numbers of the rules that match a request with these fields, up to the first
-    /// that does not continue; then, with [`MISSED`], those of the marked rules before it that
-    /// match the place of the request and not the rest.
-    pub fn find(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Numbers {
+    /// Returns the rules that match a request with these fields, up to the first that does not
+    /// continue; and the marked rules before it that match the place of the request and not the
+    /// rest.
+    pub fn find(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Matched {
         let keep_out = match &self.keep_upgrades_out {
             Some(keep_out) if asked.upgrade => keep_out,
             _ => &self.keep_out,
@@ -134,42 +161,49 @@ impl RuleIndex {
                 true => readings::with_query(asked.path.text, &readings),
                 false => readings::of_path(&readings),
             });
-            let mut found = Numbers::new();
-            for number in numbers(fitting.bits()) {
-                if let Some(rest) = self.rests.as_ref().and_then(|rests| rests[number].as_ref())
-                    && !rest_holds(rest, asked, fields, (&readings, contains(keep_out, number)))
-                {
-                    continue;
-                }
-                // Memory holds far fewer rules than `u32::MAX`.
-                found.push(u32::try_from(number).unwrap_or(u32::MAX));
-                if !self.continues[number] {
-                    break;
-                }
+            let mut rules = Bits::from_slice(fitting.bits());
+            if let Some(rests) = &self.rests {
+                let holds = |number: usize| {
+                    let keeps_out = contains(keep_out, number);
+                    rests[number]
+                        .as_ref()
+                        .is_none_or(|rest| rest_holds(rest, asked, fields, (&readings, keeps_out)))
+                };
+                self.narrow_by_rests(&mut rules, holds);
             }
-            self.add_missed(&mut found, &here, |number| {
+            let decider = self.end_at_decider(&mut rules);
+            let missed = missed(&rules, decider, &here, |number| {
                 let mut readings = readings.iter();
                 self.places[number].as_ref().is_none_or(|place| {
                     readings.any(|reading| place.holds(asked, &HeaderMap::new(), reading, true))
                 })
             });
-            found
+            Matched { rules, missed }
         })
     }
 
-    /// Adds the rules of `here` that might have matched before the one that decides.
-    /// `may_match` tells whether the place of the request is that of a rule.
-    fn add_missed(&self, found: &mut Numbers, here: &[u64], may_match: impl Fn(usize) -> bool) {
-        let decider = found.last().filter(|last| !self.continues[**last as usize]).copied();
-        let matched = found.len();
-        for number in numbers(here).map_while(|number| u32::try_from(number).ok()) {
-            if decider.is_some_and(|decider| decider <= number) {
-                break;
+    /// Removes the rules that do not hold, up to the first that holds and does not continue.
+    fn narrow_by_rests(&self, rules: &mut Bits, holds: impl Fn(usize) -> bool) {
+        let mut at = 0;
+        loop {
+            let next = numbers_from(rules, at).next();
+            let Some(number) = next else { return };
+            if !holds(number) {
+                rules[number / 64] &= !(1 << (number % 64));
+            } else if contains(&self.deciding, number) {
+                return;
             }
-            if !found[..matched].contains(&number) && may_match(number as usize) {
-                found.push(number | MISSED);
-            }
+            at = number + 1;
         }
+    }
+
+    /// Removes the rules behind the first that does not continue, and returns its number.
+    fn end_at_decider(&self, rules: &mut Bits) -> Option<usize> {
+        let at = rules.iter().zip(&self.deciding).position(|(rules, ends)| rules & ends != 0)?;
+        let bit = (rules[at] & self.deciding[at]).trailing_zeros();
+        rules[at] &= u64::MAX >> (63 - bit);
+        rules[at + 1..].fill(0);
+        Some(at * 64 + bit as usize)
     }
 
     /// Returns the numbers of all rules that match this site, host and path for some method, fields
@@ -219,6 +253,24 @@ impl RuleIndex {
             });
         }
     }
+}
+
+/// Returns the rules of `here` before the one that decides that do not match and might have.
+/// `may_match` tells whether the place of the request is that of a rule.
+fn missed(
+    rules: &Bits,
+    decider: Option<usize>,
+    here: &[u64],
+    may_match: impl Fn(usize) -> bool,
+) -> Bits {
+    let mut missed = Bits::new();
+    let before = numbers(here).take_while(|number| decider.is_none_or(|last| *number < last));
+    for number in before.filter(|number| !contains(rules, *number)) {
+        if may_match(number) {
+            insert(&mut missed, number);
+        }
+    }
+    missed
 }
 
 /// Returns whether `rest`, what the columns do not cover of a rule's condition, holds: in any

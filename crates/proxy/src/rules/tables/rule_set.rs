@@ -23,7 +23,13 @@ pub(crate) fn contains(bits: &[u64], number: usize) -> bool {
 
 /// Returns the numbers in a set, in ascending order.
 pub(crate) fn numbers(bits: &[u64]) -> impl Iterator<Item = usize> {
-    let (mut at, mut left) = (0, bits.first().copied().unwrap_or(0));
+    numbers_from(bits, 0)
+}
+
+/// Returns the numbers in a set that are at least `from`, in ascending order.
+pub(crate) fn numbers_from(bits: &[u64], from: usize) -> impl Iterator<Item = usize> {
+    let mut at = from / WORD;
+    let mut left = bits.get(at).map_or(0, |word| word & (u64::MAX << (from % WORD)));
     std::iter::from_fn(move || {
         while left == 0 {
             at += 1;
