@@ -5,6 +5,8 @@
 //! lost condition of a bypass makes the rule bypass for all, and lost access control denies: what
 //! is missing must not make a response public.
 
+#[cfg(test)]
+mod access_tests;
 pub mod dialect;
 pub mod glob_of_regex;
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod classes;
 pub mod condition;
 mod constants;
 mod file_tests;
+mod hosts;
 mod known;
 mod last_name;
 mod limits;

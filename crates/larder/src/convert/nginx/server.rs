@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::convert::nginx::access_log;
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, NEXT, Servers};
 use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::hosts;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
@@ -30,11 +31,11 @@ const APPLICATIONS: [&str; 6] =
 /// A server block.
 #[derive(Clone, Debug)]
 pub struct Server<'a> {
-    directive: &'a Directive,
+    pub directive: &'a Directive,
     /// Hosts, without those that have no equivalent.
     pub names: Vec<String>,
     /// Domains whose hosts rules can name, and sites cannot, such as `.example.com`.
-    below: Vec<String>,
+    pub below: Vec<String>,
     odd: Vec<(String, &'static str)>,
     /// It listens without TLS.
     pub http: bool,
@@ -125,12 +126,12 @@ impl<'a> Server<'a> {
         out.lose(&self.directive.at, directive, reason);
     }
 
-    fn called(&self) -> &str {
+    pub fn called(&self) -> &str {
         self.names.first().or(self.below.first()).map_or("default", String::as_str)
     }
 
     /// Hosts as rules name them.
-    fn hosts(&self) -> impl Iterator<Item = &String> {
+    pub fn hosts(&self) -> impl Iterator<Item = &String> {
         self.names.iter().chain(&self.below)
     }
 
@@ -138,11 +139,11 @@ impl<'a> Server<'a> {
         self.hosts().cloned().collect()
     }
 
-    fn shares_scheme(&self, other: &Server<'_>) -> bool {
+    pub fn shares_scheme(&self, other: &Server<'_>) -> bool {
         (self.http && other.http) || (self.https && other.https)
     }
 
-    fn shares_address(&self, other: &Server<'_>) -> bool {
+    pub fn shares_address(&self, other: &Server<'_>) -> bool {
         self.addresses.iter().any(|address| other.addresses.contains(address))
     }
 
@@ -152,7 +153,7 @@ impl<'a> Server<'a> {
     }
 
     /// Returns the addresses with this server's protocols at which others listen and it does not.
-    fn not_here<'s>(&self, all: &'s [Server<'_>]) -> Vec<&'s str> {
+    pub fn not_here<'s>(&self, all: &'s [Server<'_>]) -> Vec<&'s str> {
         let mut found: Vec<&str> = all
             .iter()
             .flat_map(|other| &other.addresses)
@@ -202,7 +203,16 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
         out.set("reverse", text("http://127.0.0.1:9"));
     }
     for server in servers {
-        rules(server, servers, http, &sites, out);
+        account(server.block(), out);
+        if !server.is_default && server.hosts().next().is_none() {
+            let reason = "no request reaches it: it has no host, and is not the default";
+            server.lose("server", reason, out);
+            continue;
+        }
+        hosts::close_ports(server, servers, out);
+        for when in hosts::parts(server, servers) {
+            rules(server, &when, http, &sites, out);
+        }
     }
 }
 
@@ -357,64 +367,15 @@ fn is_local(address: &str) -> bool {
     parsed.map_or(address.starts_with("unix:"), |address| address.ip().is_loopback())
 }
 
-/// Returns the requests that a server answers.
-fn requests(server: &Server<'_>, all: &[Server<'_>]) -> Tests {
-    let mut when = Tests::default();
-    let is_same = |other: &&Server<'_>| std::ptr::eq(other.directive, server.directive);
-    let others: Vec<&Server<'_>> = all.iter().filter(|other| !is_same(other)).collect();
-    let not_here = server.not_here(all);
-    if !not_here.is_empty() {
-        let own = |address: &str| server.addresses.iter().any(|(own, _)| own == address);
-        when.add("listeners", server.addresses.iter().map(|(address, _)| address.clone()));
-        // A port stands for all addresses, of which a server may have one for itself.
-        let is_within = |address: &&&str| {
-            address.rsplit_once(':').is_some_and(|(_, port)| own(port)) && !own(address)
-        };
-        let within = not_here.iter().filter(is_within);
-        when.add("not-listeners", within.map(|address| (*address).to_owned()));
-    }
-    if server.is_default {
-        let claimed = others.iter().filter(|other| match not_here.is_empty() {
-            true => server.shares_scheme(other),
-            false => server.shares_address(other),
-        });
-        let mut names: Vec<String> = claimed.flat_map(|other| other.hosts().cloned()).collect();
-        names.retain(|name| !server.hosts().any(|own| own == name));
-        names.sort();
-        names.dedup();
-        when.add("not-hosts", names);
-    } else {
-        when.add("hosts", server.hosts().cloned());
-    }
-    let has_both = all.iter().any(|one| one.http) && all.iter().any(|one| one.https);
-    if has_both && !(server.http && server.https) && not_here.is_empty() {
-        let scheme = if server.https { "https" } else { "http" };
-        when.add("schemes", [scheme.to_owned()]);
-    }
-    when
-}
-
-/// Writes the rules of a server.
-fn rules(
-    server: &Server<'_>,
-    all: &[Server<'_>],
-    http: &Http<'_>,
-    sites: &Sites,
-    out: &mut Output,
-) {
+/// Writes the rules of a server, or of a part of its requests.
+fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out: &mut Output) {
     let scope = http.scope.inner(server.block());
-    account(server.block(), out);
-    let when = requests(server, all);
-    if !server.is_default && server.hosts().next().is_none() {
-        let reason = "no request reaches it: it has no host, and is not the default";
-        return out.lose(&server.directive.at, "server", reason);
-    }
     let mut variables = http.variables.clone();
     replies::collect(server.block(), &mut variables);
     let name = server.called();
-    closed(server, all, &scope, &when, out);
+    hosts::ask_certificates(server, &scope, when, out);
     let place = Place {
-        when: &when,
+        when,
         any: &[],
         name,
         server_name: name,
@@ -445,59 +406,12 @@ fn rules(
     let first = server.names.first().and_then(|name| sites.names.get(name));
     let site_name = first.map_or("default", String::as_str);
     let refused = &Cell::new(0);
-    let inner = LocationOf { server, http, site, site_name, server_when: &when, name, refused };
+    let inner = LocationOf { server, http, site, site_name, server_when: when, name, refused };
     for one in &locations {
         inner.write(one, &scope, &variables, out);
     }
     if !locations.iter().any(|one| one.kind == Kind::Prefix && one.path == "/") {
         inner.rest(&Place { is_server: false, ..place }, out);
-    }
-}
-
-/// Writes denials for what a server's address or TLS keeps out in nginx.
-fn closed(
-    server: &Server<'_>,
-    all: &[Server<'_>],
-    scope: &Scope<'_>,
-    when: &Tests,
-    out: &mut Output,
-) {
-    let at = &server.directive.at;
-    let name = server.called();
-    let mut rules = Vec::new();
-    // Its site would answer at the other addresses, too.
-    let has_site = !server.is_default && server.hosts().next().is_some();
-    let lacks_host = |address: &&str| {
-        let at = all.iter().filter(|other| other.addresses.iter().any(|(one, _)| one == address));
-        let hosts: Vec<&String> = at.flat_map(Server::hosts).collect();
-        has_site && server.hosts().any(|host| !hosts.contains(&host))
-    };
-    let ports: Vec<&str> = server.not_here(all).into_iter().filter(lacks_host).collect();
-    if !ports.is_empty() {
-        let reason = "denied: nginx has the default server answer";
-        out.lose(at, &format!("{name} at {}", ports.join(", ")), reason);
-        let mut other = Tests::default();
-        other.add("hosts", server.hosts().cloned());
-        other.add("listeners", ports.into_iter().map(str::to_owned));
-        rules.push(RuleDraft::new(&format!("{name} elsewhere"), &other));
-    }
-    match scope.get("ssl_verify_client").map(|one| (one, one.arg(0))) {
-        None | Some((_, "off")) => {}
-        Some((one, "on")) if server.https => {
-            out.lose(&one.at, "ssl_verify_client", "clients have no certificates: denied to all");
-            let mut rule = RuleDraft::new(&format!("{name} certificate"), when);
-            if rule.when.get("schemes").is_none() {
-                rule.when.add("schemes", ["https".to_owned()]);
-            }
-            rules.push(rule);
-        }
-        Some((one, _)) => {
-            out.lose(&one.at, "ssl_verify_client", "client certificates are not asked for");
-        }
-    }
-    for mut rule in rules {
-        rule.set("deny", "true");
-        rule.push(out);
     }
 }
 
@@ -912,13 +826,20 @@ impl<'a> LocationOf<'a, '_> {
             return rule.set("respond", text("501 Not converted: proxy_pass"));
         }
         let mut table = Table::new("site");
-        let name = format!("{} {}", self.name, one.path);
-        table.set("name", text(&out.unique("site", &name)));
         table.set("hosts", list(&self.server.names));
         table.set("paths", list(&[&one.path]));
         table.set("upstream", list(&servers.all));
         servers.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
-        out.push(table);
+        self.push_site(one, table, out);
+    }
+
+    /// Adds the site of a path, unless another part of the server's requests has added it.
+    fn push_site(&self, one: &Location<'_>, mut table: Table, out: &mut Output) {
+        if out.known(&table).is_none() {
+            let name = out.unique("site", &format!("{} {}", self.name, one.path));
+            table.keys.insert(0, ("name".to_owned(), text(&name)));
+            out.push(table);
+        }
     }
 
     /// Names the directory that answers a location of a server whose site has origin servers.
@@ -966,8 +887,6 @@ impl<'a> LocationOf<'a, '_> {
             // The site's own directory.
         } else if self.is_site(one) {
             let mut table = Table::new("site");
-            let name = format!("{} {}", self.name, one.path);
-            table.set("name", text(&out.unique("site", &name)));
             table.set("hosts", list(&self.server.names));
             table.set("paths", list(&[&one.path]));
             let root = match (files.strips, files.root.strip_suffix('/')) {
@@ -979,7 +898,7 @@ impl<'a> LocationOf<'a, '_> {
                 table.set("strip-prefix", "true".to_owned());
             }
             files.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
-            out.push(table);
+            self.push_site(one, table, out);
         } else if !matches!(self.site, Backend::Files(_)) {
             self.files_alone(one, files, place.scope, rule, out);
         } else {

@@ -1,0 +1,129 @@
+//! The requests that each server answers, by host, port and scheme.
+
+use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::server::Server;
+use crate::convert::output::Output;
+use crate::convert::rule_draft::{RuleDraft, Tests};
+
+/// Returns the requests that a server answers, in parts of which each is one condition. nginx takes
+/// whole names before wildcards, and longer wildcards before shorter ones.
+pub fn parts(server: &Server<'_>, all: &[Server<'_>]) -> Vec<Tests> {
+    let others = of_others(server, all);
+    let is_taken = |host: &String| others.iter().any(|other| covers(other, host));
+    let narrower = |hosts: &[String]| {
+        let is_within = |other: &&String| hosts.iter().any(|host| covers(host, other));
+        others.iter().filter(is_within).cloned().collect::<Vec<_>>()
+    };
+    let mut parts: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    if server.hosts().any(is_taken) {
+        if !server.names.is_empty() {
+            parts.push((server.names.clone(), Vec::new()));
+        }
+        for host in &server.below {
+            let mut not = narrower(std::slice::from_ref(host));
+            not.extend(server.hosts().filter(|own| covers(host, own)).cloned());
+            parts.push((vec![host.clone()], not));
+        }
+        if server.is_default {
+            parts.push((Vec::new(), others.iter().chain(server.hosts()).cloned().collect()));
+        }
+    } else if server.is_default {
+        parts.push((Vec::new(), others));
+    } else {
+        parts.push((server.hosts().cloned().collect(), narrower(&server.below)));
+    }
+    parts.into_iter().map(|(hosts, not)| requests(server, all, hosts, not)).collect()
+}
+
+/// Returns whether a wildcard such as `.example.com` is for a host, or for a longer wildcard.
+fn covers(wildcard: &str, host: &str) -> bool {
+    wildcard.starts_with('.') && host.len() > wildcard.len() && host.ends_with(wildcard)
+}
+
+/// Returns the hosts that other servers at the same addresses name.
+fn of_others(server: &Server<'_>, all: &[Server<'_>]) -> Vec<String> {
+    let is_other = |other: &&Server<'_>| !std::ptr::eq(other.directive, server.directive);
+    let is_everywhere = server.not_here(all).is_empty();
+    let claimed = all.iter().filter(is_other).filter(|other| match is_everywhere {
+        true => server.shares_scheme(other),
+        false => server.shares_address(other),
+    });
+    let mut names: Vec<String> = claimed.flat_map(|other| other.hosts().cloned()).collect();
+    names.retain(|name| !server.hosts().any(|own| own == name));
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Returns the requests for some hosts, or for all but some, at the addresses of a server.
+fn requests(
+    server: &Server<'_>,
+    all: &[Server<'_>],
+    hosts: Vec<String>,
+    not_hosts: Vec<String>,
+) -> Tests {
+    let mut when = Tests::default();
+    let not_here = server.not_here(all);
+    if !not_here.is_empty() {
+        let own = |address: &str| server.addresses.iter().any(|(own, _)| own == address);
+        when.add("listeners", server.addresses.iter().map(|(address, _)| address.clone()));
+        // A port stands for all addresses, of which a server may have one for itself.
+        let is_within = |address: &&&str| {
+            address.rsplit_once(':').is_some_and(|(_, port)| own(port)) && !own(address)
+        };
+        let within = not_here.iter().filter(is_within);
+        when.add("not-listeners", within.map(|address| (*address).to_owned()));
+    }
+    when.add("hosts", hosts);
+    when.add("not-hosts", not_hosts);
+    let has_both = all.iter().any(|one| one.http) && all.iter().any(|one| one.https);
+    if has_both && !(server.http && server.https) && not_here.is_empty() {
+        let scheme = if server.https { "https" } else { "http" };
+        when.add("schemes", [scheme.to_owned()]);
+    }
+    when
+}
+
+/// Writes denials for what a server's address keeps out in nginx.
+pub fn close_ports(server: &Server<'_>, all: &[Server<'_>], out: &mut Output) {
+    let name = server.called();
+    // Its site would answer at the other addresses, too.
+    let has_site = !server.is_default && server.hosts().next().is_some();
+    let lacks_host = |address: &&str| {
+        let at = all.iter().filter(|other| other.addresses.iter().any(|(one, _)| one == address));
+        let hosts: Vec<&String> = at.flat_map(Server::hosts).collect();
+        has_site && server.hosts().any(|host| !hosts.contains(&host))
+    };
+    let ports: Vec<&str> = server.not_here(all).into_iter().filter(lacks_host).collect();
+    if !ports.is_empty() {
+        let reason = "denied: nginx has the default server answer";
+        server.lose(&format!("{name} at {}", ports.join(", ")), reason, out);
+        let mut other = Tests::default();
+        other.add("hosts", server.hosts().cloned());
+        other.add("listeners", ports.into_iter().map(str::to_owned));
+        deny(RuleDraft::new(&format!("{name} elsewhere"), &other), out);
+    }
+}
+
+/// Writes denials for what a server asks client certificates of.
+pub fn ask_certificates(server: &Server<'_>, scope: &Scope<'_>, when: &Tests, out: &mut Output) {
+    match scope.get("ssl_verify_client").map(|one| (one, one.arg(0))) {
+        None | Some((_, "off")) => {}
+        Some((one, "on")) if server.https => {
+            out.lose(&one.at, "ssl_verify_client", "clients have no certificates: denied to all");
+            let mut rule = RuleDraft::new(&format!("{} certificate", server.called()), when);
+            if rule.when.get("schemes").is_none() {
+                rule.when.add("schemes", ["https".to_owned()]);
+            }
+            deny(rule, out);
+        }
+        Some((one, _)) => {
+            out.lose(&one.at, "ssl_verify_client", "client certificates are not asked for");
+        }
+    }
+}
+
+fn deny(mut rule: RuleDraft, out: &mut Output) {
+    rule.set("deny", "true");
+    rule.push(out);
+}
