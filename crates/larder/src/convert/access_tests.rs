@@ -25,6 +25,34 @@ fn assert_order(toml: &str, texts: &[&str]) {
 }
 
 #[test]
+fn refusals_of_later_locations_hold_for_all_spellings() {
+    let (toml, losses) = nginx(
+        "server { server_name x; location /static/ { proxy_pass http://a; }
+         location /admin/ { deny all; proxy_pass http://a; } location / { proxy_pass http://a; } }",
+    );
+    assert!(losses.is_empty(), "{losses:?}");
+    let texts = [
+        "paths = [\"/static/*\"]\nthen = \"continue\"\nbypass = true",
+        "name = \"x /static/\"\npaths = [\"/static/*\"]\nmax-body",
+        "paths = [\"/admin/*\"]\ndeny = true",
+    ];
+    assert_order(&toml, &texts);
+    // Without restrictions one rule is enough.
+    let (toml, _) = nginx(
+        "server { location /static/ { proxy_pass http://a; } location / { proxy_pass http://a; } }",
+    );
+    assert!(!toml.contains("continue"), "{toml}");
+    // A later password replaces an earlier one.
+    let (toml, _) = nginx(
+        "server { location /a/ { auth_basic a; auth_basic_user_file a; proxy_pass http://a; }
+         location /b/ { auth_basic b; auth_basic_user_file b; proxy_pass http://a; }
+         location / { proxy_pass http://a; } }",
+    );
+    let texts = ["paths = [\"/a/*\"]\nrespond = \"404", "paths = [\"/b/*\"]\nthen"];
+    assert_order(&toml, &texts);
+}
+
+#[test]
 fn whole_names_come_before_wildcards() {
     let (toml, _) = nginx(
         "server { server_name admin.x.test; deny all; location / { proxy_pass http://a; } }
@@ -37,4 +65,28 @@ fn whole_names_come_before_wildcards() {
         "{toml}"
     );
     assert!(toml.contains("not-hosts = [\".b.x.test\", \".x.test\", \"admin.x.test\"]"), "{toml}");
+}
+
+#[test]
+fn checks_of_modules_deny_and_firewalls_are_listed() {
+    let checks = [
+        "auth_jwt x; auth_jwt_key_file k;",
+        "auth_ldap x;",
+        "auth_gss on;",
+        "access_by_lua_file x;",
+        "js_access a.b;",
+    ];
+    for check in checks {
+        let (toml, losses) =
+            nginx(&format!("server {{ location / {{ {check} proxy_pass http://a; }} }}"));
+        assert!(toml.contains("deny = true"), "{check}\n{toml}");
+        assert!(check.starts_with(&losses[losses.len() - 1]), "{losses:?}");
+    }
+    for none in ["auth_jwt off;", "auth_delay 1s;", "modsecurity on;"] {
+        let (toml, _) =
+            nginx(&format!("server {{ location / {{ {none} proxy_pass http://a; }} }}"));
+        assert!(!toml.contains("deny"), "{none}\n{toml}");
+    }
+    let (_, losses) = nginx("server { modsecurity on; location / { proxy_pass http://a; } }");
+    assert_eq!(losses, ["modsecurity"]);
 }

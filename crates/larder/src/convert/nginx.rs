@@ -20,6 +20,7 @@ mod named_backend;
 mod own_directory;
 mod replies;
 mod responses;
+mod restrictions;
 mod scope;
 mod server;
 mod server_group;

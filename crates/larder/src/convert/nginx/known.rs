@@ -1,6 +1,7 @@
 //! Directives of nginx: those that are translated, those that need no translation, with the reason,
 //! and those without an equivalent.
 
+use crate::convert::nginx::restrictions::is_check;
 use crate::convert::nginx::syntax::Directive;
 
 /// Directives that need no translation.
@@ -223,9 +224,7 @@ pub const TRANSLATED: &[&str] = &[
     "access_log",
     "set_real_ip_from",
     "real_ip_header",
-    "auth_basic",
     "auth_basic_user_file",
-    "auth_request",
     "satisfy",
     "fastcgi_pass",
     "uwsgi_pass",
@@ -272,6 +271,15 @@ pub const LOST: &[(&str, &str)] = &[
     ("perl", "there is no scripting"),
     ("js_", "there is no scripting"),
     ("lua", "there is no scripting"),
+    ("modsecurity", "no firewall: the requests that it refused reach the origin server"),
+    ("SecRules", "no firewall: the requests that it refused reach the origin server"),
+    ("CheckRule", "no firewall: the requests that it refused reach the origin server"),
+    ("LearningMode", "there is no firewall"),
+    ("DeniedUrl", "there is no firewall"),
+    ("BasicRule", "there is no firewall"),
+    ("MainRule", "there is no firewall"),
+    ("access_by_lua", "programs are not asked"),
+    ("auth_", "users are not asked who they are"),
     ("http3", "HTTP/3 is not spoken"),
     ("quic", "HTTP/3 is not spoken"),
 ];
@@ -285,6 +293,10 @@ const OFF: [&str; 6] =
 pub fn loss(directive: &Directive) -> Option<&'static str> {
     let name = directive.name.as_str();
     if directive.args == ["off"] && OFF.contains(&name) {
+        return None;
+    }
+    // The rules of what a check is for say that it is lost.
+    if is_check(name) {
         return None;
     }
     if TRANSLATED.contains(&name) || NEEDLESS.iter().any(|(known, _)| *known == name) {

@@ -209,7 +209,7 @@ fn within<'a>(location: Location<'a>, around: &Location<'a>) -> Location<'a> {
     Location { outer, when, any, is_final, is_wider, ..location }
 }
 
-fn kind_and_path(one: &Directive) -> (Kind, &str) {
+pub fn kind_and_path(one: &Directive) -> (Kind, &str) {
     match one.arg(0) {
         "=" => (Kind::Exact, one.arg(1)),
         "^~" => (Kind::Final, one.arg(1)),

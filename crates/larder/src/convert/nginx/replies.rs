@@ -3,6 +3,7 @@
 use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, of_if};
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{Source, inherited_fields, own_fields, response_fields};
+use crate::convert::nginx::restrictions::{checks, is_check};
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
@@ -224,7 +225,7 @@ pub fn fields_outside_ifs(
 }
 
 /// Returns whether a directive within an `if` refuses requests.
-fn refuses(act: &Directive) -> bool {
+pub fn refuses(act: &Directive) -> bool {
     match act.name.as_str() {
         "return" => act.arg(0).parse::<u16>().is_ok_and(|code| (400..500).contains(&code)),
         name => name == "deny",
@@ -371,7 +372,7 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
 
 /// Returns the query of a rewritten URL: nginx adds the client's, if there is one. The key is that
 /// of the condition.
-fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static str>, String)> {
+pub fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static str>, String)> {
     if !keeps || (own.is_empty() && !is_redirect) {
         return vec![(None, own)];
     }
@@ -385,12 +386,11 @@ fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static 
 /// Pushes the rules of `allow` and `deny`, and of what asks who the client is. Returns whether
 /// no client is allowed.
 pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
-    for name in ["auth_basic", "auth_request"] {
-        let Some(one) = place.scope.get(name).filter(|one| one.arg(0) != "off") else { continue };
-        if name == "auth_basic" && limits::password(one, place, out) {
+    for one in checks(place.scope) {
+        if one.name == "auth_basic" && limits::password(one, place, out) {
             continue;
         }
-        out.lose(&one.at, name, "users are not asked who they are: denied to all");
+        out.lose(&one.at, &one.name, "users are not asked who they are: denied to all");
         deny(place, &[], &[], out);
         return true;
     }
@@ -424,8 +424,9 @@ pub fn conflicts(location: &Scope<'_>, behind: &Scope<'_>) -> bool {
     };
     let denies = behind.all(&ACCESS_LISTS).iter().any(|one| one.name == "deny");
     let has_password = is_on(behind, "auth_basic");
+    let is_evaded = |check: &&Directive| is_replaced(&[&check.name]);
     (denies && is_replaced(&ACCESS_LISTS))
-        || (is_on(behind, "auth_request") && is_replaced(&["auth_request"]))
+        || checks(behind).iter().filter(|check| check.name != "auth_basic").any(is_evaded)
         || match is_on(location, "auth_basic") {
             true => has_password && !location.shares(&["auth_basic_user_file"], behind),
             false => has_password && is_replaced(&["auth_basic"]),
@@ -440,7 +441,9 @@ pub fn except(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     let scope = Scope::default().inner(one.inner());
     access(&Place { when: &when, name: &name, scope: &scope, ..*place }, out);
     for inner in one.inner().iter().filter(|inner| {
-        !matches!(inner.name.as_str(), "allow" | "deny" | "auth_basic" | "auth_request")
+        !ACCESS_LISTS.contains(&inner.name.as_str())
+            && !is_check(&inner.name)
+            && inner.name != "auth_basic_user_file"
     }) {
         out.lose(&inner.at, &inner.name, "not translated within limit_except");
     }

@@ -75,6 +75,17 @@ impl<'a> Scope<'a> {
         self.levels.iter().map(|block| of(block)).find(|all| !all.is_empty()).unwrap_or_default()
     }
 
+    /// Returns the directives in effect whose names fit, one of each name.
+    pub fn named(&self, fits: impl Fn(&str) -> bool) -> Vec<&'a Directive> {
+        let mut found: Vec<&'a Directive> = Vec::new();
+        for one in self.levels.iter().flat_map(|block| block.iter().rev()) {
+            if fits(&one.name) && !found.iter().any(|known| known.name == one.name) {
+                found.push(one);
+            }
+        }
+        found
+    }
+
     /// Returns the `add_header` and the like in effect: with `add_header_inherit merge` those of
     /// all blocks, with `off` those of the innermost.
     pub fn added(&self, names: &[&str]) -> Vec<&'a Directive> {

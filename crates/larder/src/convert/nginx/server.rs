@@ -14,6 +14,7 @@ use crate::convert::nginx::named_backend;
 use crate::convert::nginx::own_directory;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
+use crate::convert::nginx::restrictions;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server_group;
 use crate::convert::nginx::spellings;
@@ -565,6 +566,7 @@ impl<'a> LocationOf<'a, '_> {
         if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
             rule.push(out);
         }
+        self.keep_password(one, place, out);
     }
 
     /// Writes the rules of a location whose servers a variable chooses.
@@ -599,7 +601,7 @@ impl<'a> LocationOf<'a, '_> {
         let end = locations.iter().position(is_here).unwrap_or(locations.len());
         let begin = self.refused.replace(end).min(end);
         let server = (self.name, self.server_when);
-        spellings::refuse(&locations[begin..end], &scope, server, out);
+        spellings::refuse((&locations[begin..end], &locations), &scope, server, out);
     }
 
     /// Writes the rule for requests that no location matches.
@@ -712,10 +714,40 @@ impl<'a> LocationOf<'a, '_> {
                 location::caching(scope, inactive, rule, out);
                 location::bypasses(place, &rule.name, out);
             }
-            (None, None) => rule.set("bypass", "true"),
+            (None, None) => self.pass(one, place, rule, out),
         }
         if !replies::fields_outside_ifs(place, source, rule, out) {
             location::response_fields(scope, source, self.name, rule, out);
+        }
+    }
+
+    /// Lets requests pass the cache. A rule with `bypass` would be for spellings of the paths of
+    /// later locations, too; where one of these refuses requests, it is a rule that continues.
+    fn pass(
+        &self,
+        one: &Location<'_>,
+        place: &Place<'_, '_>,
+        rule: &mut RuleDraft,
+        out: &mut Output,
+    ) {
+        let scope = self.http.scope.inner(self.server.block());
+        let (locations, _) = matching::ordered(self.server.block());
+        if !restrictions::are_later(one, &locations, &scope) {
+            return rule.set("bypass", "true");
+        }
+        let mut passes = place.rule("passes");
+        passes.continues = true;
+        passes.set("bypass", "true");
+        passes.push(out);
+    }
+
+    /// Refuses spellings of the paths of a location with another password than a later one has,
+    /// which would be asked for in its place.
+    fn keep_password(&self, one: &Location<'_>, place: &Place<'_, '_>, out: &mut Output) {
+        let scope = self.http.scope.inner(self.server.block());
+        let (locations, _) = matching::ordered(self.server.block());
+        if restrictions::has_other_password(one, &locations, &scope) && !one.when.0.is_empty() {
+            spellings::refuse_rest(self.name, place.when, place.any, out);
         }
     }
 
@@ -847,11 +879,11 @@ impl<'a> LocationOf<'a, '_> {
         &self,
         one: &Location<'_>,
         files: &Directory,
-        scope: &Scope<'_>,
+        place: &Place<'_, '_>,
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        let mut root = files.root.clone();
+        let (scope, mut root) = (place.scope, files.root.clone());
         if !tries::add_names(scope, one, &mut root, rule, out) {
             return self.no_directory(one, rule, out);
         }
@@ -859,7 +891,7 @@ impl<'a> LocationOf<'a, '_> {
         rule.set("try-root-only", "true");
         // A rule with bypass matches if any reading does, which `not-paths` cannot exclude.
         if one.when.get("not-paths").is_none() {
-            rule.set("bypass", "true");
+            self.pass(one, place, rule, out);
         }
         if files.options.contains_key("listing") {
             out.lose(&one.directive.at, "autoindex", "not beside origin servers");
@@ -900,7 +932,7 @@ impl<'a> LocationOf<'a, '_> {
             files.options.iter().for_each(|(key, value)| table.set(key, value.clone()));
             self.push_site(one, table, out);
         } else if !matches!(self.site, Backend::Files(_)) {
-            self.files_alone(one, files, place.scope, rule, out);
+            self.files_alone(one, files, place, rule, out);
         } else {
             self.no_directory(one, rule, out);
         }
