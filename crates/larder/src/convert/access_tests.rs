@@ -68,6 +68,21 @@ fn whole_names_come_before_wildcards() {
 }
 
 #[test]
+fn proxied_directories_without_their_slash_are_redirected() {
+    let servers = "server { location /admin/ { deny all; proxy_pass http://a; }
+         location /own/ { proxy_pass http://a; } location = /own { proxy_pass http://a; }
+         location / { proxy_pass http://a; } }";
+    let (toml, _) = nginx(servers);
+    let texts = [
+        "paths = [\"/admin\"]\nquery = [\"*\"]\nredirect = \"301 /admin/?{query}\"",
+        "paths = [\"/admin\"]\nnot-query = [\"*\"]\nredirect = \"301 /admin/\"",
+        "paths = [\"/admin\"]\nrespond = \"404",
+    ];
+    assert_order(&toml, &texts);
+    assert!(!toml.contains("301 /own/"), "{toml}");
+}
+
+#[test]
 fn checks_of_modules_deny_and_firewalls_are_listed() {
     let checks = [
         "auth_jwt x; auth_jwt_key_file k;",

@@ -24,6 +24,7 @@ mod restrictions;
 mod scope;
 mod server;
 mod server_group;
+mod slashes;
 mod spellings;
 pub mod syntax;
 mod target_path;

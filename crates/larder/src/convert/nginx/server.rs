@@ -17,6 +17,7 @@ use crate::convert::nginx::responses;
 use crate::convert::nginx::restrictions;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server_group;
+use crate::convert::nginx::slashes;
 use crate::convert::nginx::spellings;
 use crate::convert::nginx::syntax::{Directive, walk};
 use crate::convert::nginx::target_path;
@@ -408,6 +409,7 @@ fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out:
     let site_name = first.map_or("default", String::as_str);
     let refused = &Cell::new(0);
     let inner = LocationOf { server, http, site, site_name, server_when: when, name, refused };
+    slashes::redirect(&locations, &place, out);
     for one in &locations {
         inner.write(one, &scope, &variables, out);
     }
