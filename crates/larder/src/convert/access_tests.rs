@@ -89,6 +89,7 @@ fn checks_of_modules_deny_and_firewalls_are_listed() {
         "auth_ldap x;",
         "auth_gss on;",
         "access_by_lua_file x;",
+        "access_by_lua_block { if a == '}' then -- it's }\n x = [=[}]=] else t = {} end }",
         "js_access a.b;",
     ];
     for check in checks {
@@ -104,4 +105,99 @@ fn checks_of_modules_deny_and_firewalls_are_listed() {
     }
     let (_, losses) = nginx("server { modsecurity on; location / { proxy_pass http://a; } }");
     assert_eq!(losses, ["modsecurity"]);
+}
+
+#[test]
+fn rewrites_lead_into_other_locations_with_their_refusals() {
+    let admin = "location /admin/ { deny all; proxy_pass http://a; }";
+    let (toml, losses) = nginx(&format!(
+        "server {{ server_name x; rewrite ^/panel/(.*)$ /admin/$1 last; {admin}
+         location /staff {{ rewrite ^/staff(.*)$ /secure$1 last; }}
+         location /secure {{ auth_basic x; auth_basic_user_file u; proxy_pass http://a; }}
+         location /en/ {{ rewrite ^/en/(.*)$ /$1; }}
+         location / {{ proxy_pass http://a; proxy_cache z; }} }}"
+    ));
+    assert_order(&toml, &["paths = [\"~^/panel/(.*)$\"]\ndeny = true", "paths = [\"/admin/*\"]"]);
+    let texts = [
+        "paths = [\"~^/staff(.*)$\"]\nany = [{ paths = [\"/staff*\"] }]\nthen = \"continue\"\nbasic",
+        "paths = [\"~^/staff(.*)$\"]\nany = [{ paths = [\"/staff*\"] }]\nset-path = \"/secure{capture.1}\"",
+    ];
+    assert_order(&toml, &texts);
+    // The beginning of a path can be put back.
+    let texts = [
+        "paths = [\"/en/admin/*\"]\nany = [{ paths = [\"/en/*\"] }]\ndeny = true",
+        "paths = [\"/en/secure*\"]\nany = [{ paths = [\"/en/*\"] }]\nthen = \"continue\"\nbasic",
+        "paths = [\"~^/en/(.*)$\"]\nany = [{ paths = [\"/en/*\"] }]\nset-path",
+    ];
+    assert_order(&toml, &texts);
+    assert!(!losses.iter().any(|loss| loss.starts_with("rewrite to")), "{losses:?}");
+    // What cannot be put back is denied.
+    let (toml, losses) = nginx(&format!(
+        "server {{ {admin} location / {{ rewrite ^(.*)x$ $1y last; proxy_pass http://a; }} }}"
+    ));
+    assert!(
+        toml.contains("any = [{ paths = [\"/admin/*\"] }]\ndeny = true")
+            || toml.contains("paths = [\"~^(.*)x$\"]\ndeny = true"),
+        "{toml}"
+    );
+    assert_eq!(losses, ["rewrite to location /admin/"]);
+    // A location without restrictions of its own is left alone.
+    let (toml, losses) = nginx(
+        "server { location ~ /\\. { deny all; } location /v1/ { rewrite ^/v1/(.*)$ /$1 break;
+         proxy_pass http://a; } location / { rewrite ^/v2/(.*)$ /$1 last; proxy_pass http://a; } }",
+    );
+    assert!(losses.is_empty(), "{losses:?}");
+    assert_eq!(toml.matches("deny").count(), 1, "{toml}");
+}
+
+#[test]
+fn rewrites_to_programs_do_not_send_their_source() {
+    let (toml, _) = nginx(
+        "server { root /srv; location /wiki/ { rewrite ^/wiki/(.*)$ /index.php last; }
+         location /run/ { rewrite ^/run/(.*)$ /$1.php last; }
+         location ~ \\.php$ { proxy_pass http://a; } location / { proxy_pass http://a; } }",
+    );
+    for paths in ["~^/wiki/(.*)$", "~^/run/(.*)$"] {
+        let at = toml.find(&format!("paths = [\"{paths}\"]")).unwrap();
+        let rule = toml[at..].split("\n\n").next().unwrap();
+        assert!(rule.contains("bypass = true") && !rule.contains("try-root"), "{rule}");
+    }
+    let (toml, _) = nginx(
+        "server { root /srv; location /wiki/ { rewrite ^/wiki/(.*)$ /index.php last; }
+         location ~ \\.php$ { fastcgi_pass a; } location / { proxy_pass http://a; } }",
+    );
+    assert!(toml.contains("paths = [\"/wiki/*\"] }]\nrespond = \"501"), "{toml}");
+}
+
+#[test]
+fn rewrites_keep_what_the_path_before_them_has() {
+    // The expression for programs matches the path before, too, and comes after all rewrites.
+    let (toml, losses) = nginx(
+        "server { root /srv; rewrite ^/old/(.*)$ /new/$1 last;
+         location ~ /\\.ht { deny all; } location ~ \\.php$ { proxy_pass http://a; }
+         location / { proxy_pass http://b; } }",
+    );
+    assert!(losses.is_empty(), "{losses:?}");
+    let texts = [
+        "paths = [\"~^/old/(.*)$\"]\nany = [{ paths = ['~/\\.ht'] }]\ndeny = true",
+        "paths = [\"~^/old/(.*)$\"]\nset-path = \"/new/{capture.1}\"",
+        "paths = ['~/\\.ht']\ndeny = true",
+    ];
+    assert_order(&toml, &texts);
+    // A text before or behind the captured part can make a refused path.
+    for rewrite in ["^/old/(.*)$ /.$1", "^/old/(.*)$ /a/.h$1", "^/old(.*)$ /$1"] {
+        let (toml, losses) = nginx(&format!(
+            "server {{ location ~ /\\.ht {{ deny all; }} location / {{ rewrite {rewrite} last;
+             proxy_pass http://b; }} }}"
+        ));
+        assert_eq!(losses, ["rewrite to location /\\.ht"], "{toml}");
+        assert_eq!(toml.matches("deny = true").count(), 2, "{toml}");
+    }
+    for rewrite in ["^/old/(.*)$ /a/$1.css", "^/old(.*)$ $1", "^/old(.*)$ /new$1"] {
+        let (toml, losses) = nginx(&format!(
+            "server {{ location ~ /\\.ht {{ deny all; }} location / {{ rewrite {rewrite} last;
+             proxy_pass http://b; }} }}"
+        ));
+        assert!(losses.is_empty(), "{losses:?} {toml}");
+    }
 }

@@ -22,7 +22,7 @@ pub struct Location<'a> {
     /// The test matches more paths than the location.
     pub is_wider: bool,
     /// Final, or within a final one.
-    is_final: bool,
+    pub is_final: bool,
 }
 
 impl<'a> Location<'a> {

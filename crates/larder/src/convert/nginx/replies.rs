@@ -21,7 +21,13 @@ pub struct Place<'a, 'b> {
     pub variables: &'b Variables,
     /// True if a location is chosen by the path after a rewrite.
     pub is_server: bool,
+    /// Writes the rules of the location into which a `rewrite` leads.
+    pub enter: Option<Enter<'b>>,
 }
+
+/// Writes the rules for the requests of a draft, the path of which a `rewrite` changes. Returns
+/// false if they stay with the rules for the path before.
+pub type Enter<'b> = &'b dyn Fn(&Directive, &RuleDraft, &mut Output) -> bool;
 
 impl Place<'_, '_> {
     pub fn rule(&self, what: &str) -> RuleDraft {
@@ -326,13 +332,8 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
         }
         Some(_) => return out.lose(&one.at, "rewrite", "too many conditions of one kind"),
     };
-    if place.is_server && status.is_none() {
-        let others = place.scope.block().iter();
-        if others.filter(|other| other.name == "location" && other.arg(0) != "/").count() > 0 {
-            let reason = "the location is chosen by the path before the rewrite";
-            out.lose(&one.at, "rewrite", reason);
-        }
-    }
+    // With `break` the location stays that of the path before.
+    let enter = place.enter.filter(|_| place.is_server || flag != "break");
     let keeps = !query.is_some_and(|query| query.is_empty() || query.ends_with('?'));
     let own = own.trim_end_matches('?').to_owned();
     for (key, query) in queries(own, keeps, status.is_some()) {
@@ -352,13 +353,16 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
                 response_fields(place.scope, source, place.server_name, &mut rule, out);
             }
             None => {
-                rule.continues = true;
                 rule.set("set-path", text(&path));
                 match (query.is_empty(), keeps) {
                     (false, _) => rule.set("set-query", text(&query)),
                     (true, false) => rule.add("remove-query", "*"),
                     (true, true) => {}
                 }
+                if enter.is_some_and(|enter| enter(one, &rule, out)) {
+                    continue;
+                }
+                rule.continues = true;
             }
         }
         rule.push(out);

@@ -39,7 +39,8 @@ impl<'r> Rewritten<'r> {
     pub fn may_reach(&self, one: &Location<'_>, all: &[Location<'_>]) -> bool {
         let is_whole = self.begin.len() == self.target.len();
         if is_whole && one.any.is_empty() {
-            return one.matches(self.begin);
+            let first = all.iter().find(|other| other.matches(self.begin));
+            return first.is_some_and(|first| std::ptr::eq(first, one));
         }
         let is_prefix = |one: &Location<'_>| matches!(one.kind, Kind::Prefix | Kind::Final);
         let around = |path: &str| self.begin.starts_with(path);
@@ -55,62 +56,87 @@ impl<'r> Rewritten<'r> {
             }
             Kind::Regex => match one.path.strip_prefix('^') {
                 Some(regex) => {
-                    let literal = literal(regex);
-                    literal.starts_with(self.begin) || self.begin.starts_with(&literal)
+                    // Expressions may ignore case.
+                    let literal = literal(regex).0.to_lowercase();
+                    let begin = self.begin.to_lowercase();
+                    literal.starts_with(&begin) || begin.starts_with(&literal)
                 }
-                None => !self.keeps_end() || one.any.iter().any(|any| !any.0.is_empty()),
+                None => true,
             },
         }
     }
 
-    /// Returns whether the expression and the target end with the same part of the path, so that an
-    /// expression without a begin matches the new path where it matches the client's.
-    fn keeps_end(&self) -> bool {
-        let end = ["(.*)$", "(.+)$", "(.*)", "(.+)"].iter().find_map(|end| {
-            let begin = self.regex.strip_suffix(end)?;
-            (begin.ends_with('/') && !begin.contains('(')).then_some(())
-        });
-        end.is_some() && self.target.strip_suffix("$1").is_some_and(|begin| begin.ends_with('/'))
+    /// Returns whether an expression without a begin matches the new path only where it matches
+    /// the client's: each match is within the part that both end with.
+    pub fn keeps(&self, one: &Location<'_>) -> bool {
+        let is_open = one.kind == Kind::Regex && !one.path.starts_with('^');
+        let Some((from, begin, end)) = self.parts().filter(|_| is_open) else {
+            return false;
+        };
+        let (text, is_all) = literal(&one.path.to_lowercase());
+        let fits = |one: &str, other: &str| one.starts_with(other) || other.starts_with(one);
+        let is_kept = match text.is_empty() {
+            true => from.ends_with(begin),
+            false => begin.char_indices().all(|(at, _)| {
+                let part = &begin[at..];
+                !fits(&text, &part.to_lowercase()) || from.ends_with(part)
+            }),
+        };
+        let end = end.to_lowercase();
+        let is_apart = || {
+            let mut parts = text.char_indices().skip(1);
+            is_all && !end.contains(&text) && parts.all(|(at, _)| !fits(&end, &text[at..]))
+        };
+        is_kept && one.any.is_empty() && (end.is_empty() || is_apart())
     }
 
-    /// Returns the client's paths that become those of a location by prefix, or the exact path.
-    pub fn before(&self, one: &Location<'_>) -> Option<Tests> {
+    /// Returns the text before the rest of the path in the expression, and those before and after
+    /// it in the target; `None` if they have other parts.
+    fn parts(&self) -> Option<(&str, &str, &str)> {
         let ends = ["(.*)$", "(.+)$", "(.*)", "(.+)"];
         let regex = ends.iter().find_map(|end| self.regex.strip_suffix(end))?;
         let from = regex.strip_prefix('^')?;
-        let is_plain = |text: &str| text.chars().all(|c| !"\\.*?+()[]{}|^$".contains(c));
-        let rest = one.path.strip_prefix(self.target.strip_suffix("$1")?)?;
-        let is_stated = is_plain(from) && is_plain(&one.path) && !self.begin.contains('$');
-        let path = format!("{from}{rest}");
+        let (begin, end) = self.target.split_once("$1")?;
+        let is_plain = |c: char| !"\\.*?+()[]{}|^$".contains(c);
+        let is_stated = from.chars().all(is_plain) && !begin.contains('$') && !end.contains('$');
+        (is_stated && !end.starts_with(|c: char| c.is_ascii_digit())).then_some((from, begin, end))
+    }
+
+    /// Returns the client's paths that become those of a location.
+    pub fn before(&self, one: &Location<'_>) -> Option<Tests> {
+        if one.kind == Kind::Regex {
+            return self.keeps(one).then(|| one.when.clone());
+        }
+        let (from, begin, end) = self.parts()?;
+        let path = format!("{from}{}", one.path.strip_prefix(begin)?);
         match one.kind {
-            _ if !is_stated || self.target.matches('$').count() > 1 || !one.any.is_empty() => None,
+            _ if !end.is_empty() || path.contains('*') || !one.any.is_empty() => None,
             Kind::Exact => Some(Tests::one("paths", path)),
-            Kind::Prefix | Kind::Final => Some(Tests::one("paths", format!("{path}*"))),
-            Kind::Regex => None,
+            _ => Some(Tests::one("paths", format!("{path}*"))),
         }
     }
 }
 
-/// Returns the text that all matches of an expression begin with.
-fn literal(regex: &str) -> String {
+/// Returns the text that all matches of an expression begin with, and whether it is all of them.
+fn literal(regex: &str) -> (String, bool) {
     let mut text = String::new();
     let mut chars = regex.chars().peekable();
     if regex.contains('|') {
-        return text;
+        return (text, false);
     }
     while let Some(c) = chars.next() {
         let c = match c {
             '\\' => match chars.next() {
                 Some(c) if !c.is_alphanumeric() => c,
-                _ => break,
+                _ => return (text, false),
             },
-            c if ".*?+()[]{}|^$".contains(c) => break,
+            c if ".*?+()[]{}|^$".contains(c) => return (text, false),
             c => c,
         };
         if matches!(chars.peek(), Some('*' | '?' | '{')) {
-            break;
+            return (text, false);
         }
         text.push(c);
     }
-    text
+    (text, true)
 }

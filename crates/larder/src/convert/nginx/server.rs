@@ -14,7 +14,7 @@ use crate::convert::nginx::named_backend;
 use crate::convert::nginx::own_directory;
 use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
-use crate::convert::nginx::restrictions;
+use crate::convert::nginx::restrictions::Restrictions;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server_group;
 use crate::convert::nginx::slashes;
@@ -376,6 +376,29 @@ fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out:
     replies::collect(server.block(), &mut variables);
     let name = server.called();
     hosts::ask_certificates(server, &scope, when, out);
+    let site = sites
+        .backends
+        .get(server.names.first().map_or("", String::as_str))
+        .or_else(|| sites.backends.get(""))
+        .unwrap_or(&Backend::None);
+    let first = server.names.first().and_then(|name| sites.names.get(name));
+    let site_name = first.map_or("default", String::as_str);
+    let refused = &Cell::new(0);
+    let (locations, lost) = matching::ordered(server.block());
+    let restrictions = &Restrictions::new(&locations, &scope);
+    let inner = LocationOf {
+        server,
+        http,
+        site,
+        site_name,
+        server_when: when,
+        name,
+        restrictions,
+        refused,
+    };
+    let enter = |one: &Directive, draft: &RuleDraft, out: &mut Output| {
+        inner.enter((&scope, true), one, draft, out)
+    };
     let place = Place {
         when,
         any: &[],
@@ -384,11 +407,11 @@ fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out:
         scope: &scope,
         variables: &variables,
         is_server: true,
+        enter: Some(&enter),
     };
     if replies::write(&place, out) {
         return;
     }
-    let (locations, lost) = matching::ordered(server.block());
     let mut reached: Vec<&String> = (locations.iter())
         .map(|one| one.scope(&scope))
         .filter(|inner| tries::behind(inner, &scope).is_some())
@@ -400,15 +423,6 @@ fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out:
     for (one, why) in lost.into_iter().filter(|(one, _)| !reached.contains(&&one.args[0])) {
         out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);
     }
-    let site = sites
-        .backends
-        .get(server.names.first().map_or("", String::as_str))
-        .or_else(|| sites.backends.get(""))
-        .unwrap_or(&Backend::None);
-    let first = server.names.first().and_then(|name| sites.names.get(name));
-    let site_name = first.map_or("default", String::as_str);
-    let refused = &Cell::new(0);
-    let inner = LocationOf { server, http, site, site_name, server_when: when, name, refused };
     slashes::redirect(&locations, &place, out);
     for one in &locations {
         inner.write(one, &scope, &variables, out);
@@ -429,14 +443,15 @@ fn common(scope: &Scope<'_>, http: &Http<'_>, rule: &mut RuleDraft) {
 }
 
 /// Writes the rules of a location.
-struct LocationOf<'a, 'b> {
-    server: &'b Server<'a>,
-    http: &'b Http<'a>,
+pub struct LocationOf<'a, 'b> {
+    pub server: &'b Server<'a>,
+    pub http: &'b Http<'a>,
     /// Source of responses without a rule.
     site: &'b Backend,
     site_name: &'b str,
     server_when: &'b Tests,
-    name: &'b str,
+    pub name: &'b str,
+    pub restrictions: &'b Restrictions<'a>,
     /// Number of the locations whose other spellings are refused.
     refused: &'b Cell<usize>,
 }
@@ -461,6 +476,9 @@ impl<'a> LocationOf<'a, '_> {
         for scope in [Some(&location), passed].into_iter().flatten() {
             let mut variables = variables.clone();
             replies::collect(scope.block(), &mut variables);
+            let enter = |one: &Directive, draft: &RuleDraft, out: &mut Output| {
+                self.enter((scope, false), one, draft, out)
+            };
             let place = Place {
                 when: &when,
                 any: &one.any,
@@ -469,13 +487,14 @@ impl<'a> LocationOf<'a, '_> {
                 scope,
                 variables: &variables,
                 is_server: false,
+                enter: Some(&enter),
             };
             let is_behind = !std::ptr::eq(scope, &location);
             if self.guarded(one, &place, is_behind, out) {
                 return;
             }
             if is_behind || passed.is_none() {
-                self.answered(one, &place, (behind.as_ref(), &location), out);
+                self.answered(one, &place, (behind.as_ref(), &location), None, out);
             }
         }
     }
@@ -496,6 +515,12 @@ impl<'a> LocationOf<'a, '_> {
         if is_behind {
             account(place.scope.block(), out);
         }
+        self.checked(place, is_behind, out)
+    }
+
+    /// Writes the rules that come before the response, for requests that clients may make. Returns
+    /// whether they answer all requests.
+    pub fn checked(&self, place: &Place<'_, '_>, is_behind: bool, out: &mut Output) -> bool {
         // nginx rewrites and returns before it checks access.
         if replies::write(place, out) {
             return true;
@@ -518,15 +543,17 @@ impl<'a> LocationOf<'a, '_> {
     }
 
     /// Writes the rule of a location: that of the application behind its files, if there is one.
-    fn answered(
+    pub fn answered(
         &self,
         one: &Location<'a>,
         place: &Place<'_, '_>,
         (behind, location): (Option<&Behind<'a>>, &Scope<'a>),
+        rewritten: Option<&RuleDraft>,
         out: &mut Output,
     ) {
         let scope = place.scope;
-        let mut rule = RuleDraft::new(place.name, place.when);
+        let new = || RuleDraft::new(place.name, place.when);
+        let mut rule = rewritten.cloned().unwrap_or_else(new);
         rule.any.clone_from(&one.any);
         common(scope, self.http, &mut rule);
         let backend = match self.site {
@@ -603,7 +630,7 @@ impl<'a> LocationOf<'a, '_> {
         let end = locations.iter().position(is_here).unwrap_or(locations.len());
         let begin = self.refused.replace(end).min(end);
         let server = (self.name, self.server_when);
-        spellings::refuse((&locations[begin..end], &locations), &scope, server, out);
+        spellings::refuse((&locations[begin..end], self.restrictions), &scope, server, out);
     }
 
     /// Writes the rule for requests that no location matches.
@@ -622,7 +649,7 @@ impl<'a> LocationOf<'a, '_> {
             if behind.is_some() && self.guarded(&one, &inner, true, out) {
                 return;
             }
-            return self.answered(&one, &inner, (behind.as_ref(), scope), out);
+            return self.answered(&one, &inner, (behind.as_ref(), scope), None, out);
         }
         let mut rule = RuleDraft::new(&name, place.when);
         match self.site {
@@ -732,9 +759,7 @@ impl<'a> LocationOf<'a, '_> {
         rule: &mut RuleDraft,
         out: &mut Output,
     ) {
-        let scope = self.http.scope.inner(self.server.block());
-        let (locations, _) = matching::ordered(self.server.block());
-        if !restrictions::are_later(one, &locations, &scope) {
+        if !self.restrictions.are_later(one) {
             return rule.set("bypass", "true");
         }
         let mut passes = place.rule("passes");
@@ -746,9 +771,7 @@ impl<'a> LocationOf<'a, '_> {
     /// Refuses spellings of the paths of a location with another password than a later one has,
     /// which would be asked for in its place.
     fn keep_password(&self, one: &Location<'_>, place: &Place<'_, '_>, out: &mut Output) {
-        let scope = self.http.scope.inner(self.server.block());
-        let (locations, _) = matching::ordered(self.server.block());
-        if restrictions::has_other_password(one, &locations, &scope) && !one.when.0.is_empty() {
+        if self.restrictions.has_other_password(one) && !one.when.0.is_empty() {
             spellings::refuse_rest(self.name, place.when, place.any, out);
         }
     }

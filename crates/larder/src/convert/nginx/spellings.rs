@@ -1,7 +1,7 @@
 //! Spellings of paths that only some servers read as the path of another location.
 
 use crate::convert::nginx::matching::Location;
-use crate::convert::nginx::restrictions;
+use crate::convert::nginx::restrictions::Restrictions;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::tries::passed;
 use crate::convert::output::{Output, text};
@@ -11,13 +11,13 @@ use crate::convert::rule_draft::{RuleDraft, Tests};
 /// redirects matches only paths of which all readings are its own, so a later rule with files could
 /// send a program in place of its output.
 pub fn refuse(
-    (locations, all): (&[Location<'_>], &[Location<'_>]),
+    (locations, restrictions): (&[Location<'_>], &Restrictions<'_>),
     server: &Scope<'_>,
     (server_name, server_when): (&str, &Tests),
     out: &mut Output,
 ) {
     let mut refused: Vec<(Tests, &[Tests])> = Vec::new();
-    for one in locations.iter().filter(|one| needs_all_readings(one, all, server)) {
+    for one in locations.iter().filter(|one| needs_all_readings(one, restrictions, server)) {
         let Some(when) = server_when.and(&one.when).filter(|_| !one.when.0.is_empty()) else {
             continue;
         };
@@ -42,15 +42,18 @@ pub fn refuse_rest(server_name: &str, when: &Tests, any: &[Tests], out: &mut Out
 
 /// Returns whether the rule of a location lets requests into the cache, or answers them without a
 /// refusal.
-fn needs_all_readings(one: &Location<'_>, all: &[Location<'_>], server: &Scope<'_>) -> bool {
+fn needs_all_readings(
+    one: &Location<'_>,
+    restrictions: &Restrictions<'_>,
+    server: &Scope<'_>,
+) -> bool {
     let scope = one.scope(server);
     let is_refusal = |code: &str| code.parse::<u16>().is_ok_and(|code| code >= 400);
     match scope.own("return") {
         Some(answer) => !is_refusal(answer.arg(0)),
         None => {
             let is_cached = scope.arg("proxy_cache").is_some_and(|zone| zone != "off");
-            (is_cached || restrictions::are_later(one, all, server))
-                && passed(one, server).is_some()
+            (is_cached || restrictions.are_later(one)) && passed(one, server).is_some()
         }
     }
 }

@@ -80,7 +80,10 @@ impl Reader {
                     }
                     let at = At { file: file.clone(), line };
                     let directive = Directive { name, args: taken.collect(), at, block: None };
-                    if token == Token::Open {
+                    if token == Token::Open && directive.name.ends_with("_by_lua_block") {
+                        lexer.skip_lua();
+                        current.push(directive);
+                    } else if token == Token::Open {
                         if stack.len() >= DEPTH_MAX {
                             return wrong(lexer.line, "blocks are nested too deeply");
                         }
@@ -232,6 +235,43 @@ impl Lexer<'_> {
             word.push(')');
         }
         Ok(Token::Word(word))
+    }
+
+    /// Skips a program up to the brace that ends its block. Braces in texts and comments count for
+    /// nothing.
+    fn skip_lua(&mut self) {
+        let mut depth = 1;
+        while depth > 0 {
+            let rest = &self.text[self.at..];
+            let comment = if rest.starts_with("--") { 2 } else { 0 };
+            let long = rest[comment..].strip_prefix('[').and_then(|rest| {
+                let level = rest.len() - rest.trim_start_matches('=').len();
+                rest[level..].starts_with('[').then(|| format!("]{}]", "=".repeat(level)))
+            });
+            match (long, self.take()) {
+                (_, None) => return,
+                (Some(end), _) => self.skip_past(&end),
+                (None, _) if comment > 0 => self.skip_past("\n"),
+                (None, Some(quote @ ('"' | '\''))) => {
+                    while self.take().is_some_and(|c| c != quote) {
+                        if self.text[..self.at].ends_with('\\') {
+                            self.take();
+                        }
+                    }
+                }
+                (None, Some('{')) => depth += 1,
+                (None, Some('}')) => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn skip_past(&mut self, end: &str) {
+        let rest = &self.text[self.at..];
+        let to = self.at + rest.find(end).map_or(rest.len(), |at| at + end.len());
+        while self.at < to {
+            self.take();
+        }
     }
 
     fn plain(&mut self) -> String {

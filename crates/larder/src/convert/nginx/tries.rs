@@ -130,7 +130,7 @@ pub fn passed<'a>(one: &Location<'a>, server: &Scope<'a>) -> Option<Scope<'a>> {
 }
 
 /// Returns whether a block has tests of the path, which is no longer the client's there.
-fn changes_by_path(block: &[Directive]) -> bool {
+pub fn changes_by_path(block: &[Directive]) -> bool {
     const PATHS: [&str; 3] = ["$uri", "$document_uri", "$request_filename"];
     let is_path = |arg: &String| PATHS.iter().any(|path| arg.contains(path));
     block.iter().any(|one| match one.name.as_str() {
