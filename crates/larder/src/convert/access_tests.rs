@@ -170,6 +170,29 @@ fn rewrites_to_programs_do_not_send_their_source() {
 }
 
 #[test]
+fn directories_of_certificate_challenges_leave_the_site_its_servers() {
+    let (toml, losses) = nginx(
+        "server { listen 80; server_name x; root /srv;
+         location /.well-known/acme-challenge/ { allow all; }
+         location / { return 301 https://$host$request_uri; } }
+         server { listen 8443; server_name x; root /srv; location / { try_files $uri @app; }
+         location ~ ^/assets/ { try_files $uri =404; } location @app { proxy_pass http://a; } }",
+    );
+    assert!(losses.is_empty(), "{losses:?}");
+    assert!(toml.contains("reverse = [\"http://a\"]"), "{toml}");
+    let texts = [
+        "listeners = [\"80\"]\npaths = [\"/.well-known/acme-challenge/*\"]\nsites",
+        "try-root = \"/srv\"\ntry-root-only = true",
+        "listeners = [\"8443\"]\npaths = [\"~^/assets/\"]",
+        "try-root = \"/srv\"\ntry-root-only = true",
+        "name = \"x /\"\nlisteners = [\"8443\"]",
+        "try-root = \"/srv\"",
+    ];
+    assert_order(&toml, &texts);
+    assert!(!toml.contains("501"), "{toml}");
+}
+
+#[test]
 fn rewrites_keep_what_the_path_before_them_has() {
     // The expression for programs matches the path before, too, and comes after all rewrites.
     let (toml, losses) = nginx(

@@ -1,7 +1,9 @@
 //! The requests that each server answers, by host, port and scheme.
 
+use crate::convert::nginx::matching;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server::Server;
+use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::Output;
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -126,4 +128,19 @@ pub fn ask_certificates(server: &Server<'_>, scope: &Scope<'_>, when: &Tests, ou
 fn deny(mut rule: RuleDraft, out: &mut Output) {
     rule.set("deny", "true");
     rule.push(out);
+}
+
+/// Returns whether the requests for a path that another server with a host of this one gets, at
+/// another address, are for the other server's origin servers or directory.
+pub fn shares_path(server: &Server<'_>, all: &[Server<'_>], path: &str) -> bool {
+    let is_other = |other: &&Server<'_>| !std::ptr::eq(other.directive, server.directive);
+    let shares_name =
+        |other: &&Server<'_>| other.names.iter().any(|name| server.names.contains(name));
+    let returns = |block: &[Directive]| block.iter().any(|one| one.name == "return");
+    let example = format!("{path}x");
+    all.iter().filter(is_other).filter(shares_name).any(|other| {
+        let (locations, _) = matching::ordered(other.block());
+        let found = locations.iter().find(|one| one.matches(&example));
+        !returns(other.block()) && !found.is_some_and(|one| returns(one.directive.inner()))
+    })
 }

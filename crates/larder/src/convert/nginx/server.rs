@@ -188,8 +188,11 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
     // Of two servers for a host, that with TLS has the content as a rule.
     order.sort_by_key(|at| {
         let server = &servers[*at];
-        // Sites differ from what the default server says for all.
-        (mains[*at] == Backend::None, !server.is_default, server.is_local(), !server.https)
+        let is_files = matches!(mains[*at], Backend::Files(_));
+        // Sites differ from what the default server says for all. Rules can have a directory at a
+        // site with origin servers, such as that of a server for certificates alone.
+        let is_none = mains[*at] == Backend::None;
+        (is_none, !server.is_default, server.is_local(), is_files, !server.https)
     });
     for at in order {
         let scope = http.scope.inner(servers[at].block());
@@ -213,7 +216,7 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
         }
         hosts::close_ports(server, servers, out);
         for when in hosts::parts(server, servers) {
-            rules(server, &when, http, &sites, out);
+            rules((server, servers), &when, http, &sites, out);
         }
     }
 }
@@ -370,7 +373,13 @@ fn is_local(address: &str) -> bool {
 }
 
 /// Writes the rules of a server, or of a part of its requests.
-fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out: &mut Output) {
+fn rules(
+    (server, servers): (&Server<'_>, &[Server<'_>]),
+    when: &Tests,
+    http: &Http<'_>,
+    sites: &Sites,
+    out: &mut Output,
+) {
     let scope = http.scope.inner(server.block());
     let mut variables = http.variables.clone();
     replies::collect(server.block(), &mut variables);
@@ -393,6 +402,7 @@ fn rules(server: &Server<'_>, when: &Tests, http: &Http<'_>, sites: &Sites, out:
         site_name,
         server_when: when,
         name,
+        servers,
         restrictions,
         refused,
     };
@@ -451,6 +461,8 @@ pub struct LocationOf<'a, 'b> {
     site_name: &'b str,
     server_when: &'b Tests,
     pub name: &'b str,
+    /// All servers.
+    servers: &'b [Server<'a>],
     pub restrictions: &'b Restrictions<'a>,
     /// Number of the locations whose other spellings are refused.
     refused: &'b Cell<usize>,
@@ -669,7 +681,10 @@ impl<'a> LocationOf<'a, '_> {
     /// Returns whether a directory at the path of a location can be a site beside the server's.
     fn is_site(&self, one: &Location<'_>) -> bool {
         let (locations, _) = matching::ordered(self.server.block());
-        one.is_whole_path(&locations) && !self.server.names.is_empty()
+        // Elsewhere rules can have the directory, at the listeners of this server alone.
+        let is_alone = matches!(self.site, Backend::Files(_))
+            || !hosts::shares_path(self.server, self.servers, &one.path);
+        is_alone && one.is_whole_path(&locations) && !self.server.names.is_empty()
     }
 
     /// Refuses the requests of a location that no client may reach, or that cannot be stated.
