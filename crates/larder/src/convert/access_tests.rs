@@ -68,6 +68,18 @@ fn whole_names_come_before_wildcards() {
 }
 
 #[test]
+fn hosts_below_a_domain_have_the_site_of_all_hosts() {
+    let (toml, _) = nginx(
+        "server { server_name admin.x.test; location / { deny all; } }
+         server { server_name *.x.test; location / { proxy_pass http://a; } }",
+    );
+    assert!(toml.contains("reverse = [\"http://a\"]") && !toml.contains("501"), "{toml}");
+    let others = "not-hosts = [\".x.test\", \"admin.x.test\"]\ndeny = true";
+    let texts = ["hosts = [\"admin.x.test\"]\ndeny = true", others, "hosts = [\".x.test\"]"];
+    assert_order(&toml, &texts);
+}
+
+#[test]
 fn proxied_directories_without_their_slash_are_redirected() {
     let servers = "server { location /admin/ { deny all; proxy_pass http://a; }
          location /own/ { proxy_pass http://a; } location = /own { proxy_pass http://a; }

@@ -293,7 +293,10 @@ fn site(
             out.lose(&server.directive.at, &format!("server_name {name}"), why);
         }
     }
-    if server.is_default && !sites.backends.contains_key("") && *main != Backend::None {
+    // Hosts below a domain have no site of their own. The rules of the default server answer for
+    // all hosts that no server names.
+    let is_for_all = server.is_default || !server.below.is_empty();
+    if is_for_all && !sites.backends.contains_key("") && *main != Backend::None {
         match main {
             Backend::Servers(servers) => {
                 out.set("reverse", list(&servers.all));
