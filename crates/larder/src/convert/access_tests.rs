@@ -59,12 +59,21 @@ fn whole_names_come_before_wildcards() {
          server { server_name *.x.test; location / { proxy_pass http://a; } }
          server { server_name *.b.x.test; location / { proxy_pass http://b; } }",
     );
-    assert!(toml.contains("hosts = [\"admin.x.test\"]\ndeny = true"), "{toml}");
-    assert!(
-        toml.contains("hosts = [\".x.test\"]\nnot-hosts = [\".b.x.test\", \"admin.x.test\"]"),
-        "{toml}"
+    // A rule's .x.test includes x.test, which nginx gives to the default server.
+    let texts = [
+        "\nhosts = [\"admin.x.test\", \"x.test\"]\ndeny = true",
+        "\nnot-hosts = [\".b.x.test\", \".x.test\", \"b.x.test\", ",
+        "\nhosts = [\"b.x.test\"]",
+        "\nhosts = [\".x.test\"]\nnot-hosts = [\".b.x.test\", \"admin.x.test\", \"x.test\", ",
+        "\nhosts = [\".b.x.test\"]\nnot-hosts = [\"b.x.test\"]",
+    ];
+    assert_order(&toml, &texts);
+    let (toml, _) = nginx(
+        "server { server_name x.test; deny all; location / { proxy_pass http://a; } }
+         server { server_name *.x.test; location / { proxy_pass http://a; } }",
     );
-    assert!(toml.contains("not-hosts = [\".b.x.test\", \".x.test\", \"admin.x.test\"]"), "{toml}");
+    assert!(toml.contains("\nhosts = [\"x.test\"]\ndeny = true"), "{toml}");
+    assert!(toml.contains("\nhosts = [\".x.test\"]\nnot-hosts = [\"x.test\"]"), "{toml}");
 }
 
 #[test]
@@ -74,8 +83,9 @@ fn hosts_below_a_domain_have_the_site_of_all_hosts() {
          server { server_name *.x.test; location / { proxy_pass http://a; } }",
     );
     assert!(toml.contains("reverse = [\"http://a\"]") && !toml.contains("501"), "{toml}");
-    let others = "not-hosts = [\".x.test\", \"admin.x.test\"]\ndeny = true";
-    let texts = ["hosts = [\"admin.x.test\"]\ndeny = true", others, "hosts = [\".x.test\"]"];
+    let others = "not-hosts = [\".x.test\", \"admin.x.test\", \"x.test\"]\ndeny = true";
+    let own = "hosts = [\"admin.x.test\", \"x.test\"]\ndeny = true";
+    let texts = [own, others, "hosts = [\".x.test\"]"];
     assert_order(&toml, &texts);
 }
 

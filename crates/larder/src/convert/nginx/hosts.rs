@@ -10,36 +10,62 @@ use crate::convert::rule_draft::{RuleDraft, Tests};
 /// Returns the requests that a server answers, in parts of which each is one condition. nginx takes
 /// whole names before wildcards, and longer wildcards before shorter ones.
 pub fn parts(server: &Server<'_>, all: &[Server<'_>]) -> Vec<Tests> {
-    let others = of_others(server, all);
+    let (mut names, mut others) = (server.names.clone(), of_others(server, all));
+    add_domains(server, &mut names, &mut others);
+    let own: Vec<String> = names.iter().chain(&server.below).cloned().collect();
     let is_taken = |host: &String| others.iter().any(|other| covers(other, host));
     let narrower = |hosts: &[String]| {
         let is_within = |other: &&String| hosts.iter().any(|host| covers(host, other));
         others.iter().filter(is_within).cloned().collect::<Vec<_>>()
     };
     let mut parts: Vec<(Vec<String>, Vec<String>)> = Vec::new();
-    if server.hosts().any(is_taken) {
-        if !server.names.is_empty() {
-            parts.push((server.names.clone(), Vec::new()));
+    if own.iter().any(is_taken) {
+        if !names.is_empty() {
+            parts.push((names, Vec::new()));
         }
         for host in &server.below {
             let mut not = narrower(std::slice::from_ref(host));
-            not.extend(server.hosts().filter(|own| covers(host, own)).cloned());
+            not.extend(own.iter().filter(|own| covers(host, own)).cloned());
             parts.push((vec![host.clone()], not));
         }
         if server.is_default {
-            parts.push((Vec::new(), others.iter().chain(server.hosts()).cloned().collect()));
+            parts.push((Vec::new(), [others, own].concat()));
         }
     } else if server.is_default {
         parts.push((Vec::new(), others));
     } else {
-        parts.push((server.hosts().cloned().collect(), narrower(&server.below)));
+        parts.push((own, narrower(&server.below)));
     }
     parts.into_iter().map(|(hosts, not)| requests(server, all, hosts, not)).collect()
 }
 
-/// Returns whether a wildcard such as `.example.com` is for a host, or for a longer wildcard.
+/// Returns whether a rule's `.example.com` includes another host, or a longer wildcard.
 fn covers(wildcard: &str, host: &str) -> bool {
+    is_below(host, wildcard) || wildcard.strip_prefix('.') == Some(host)
+}
+
+/// Returns whether `*.example.com` of nginx includes a host, or a longer wildcard.
+fn is_below(host: &str, wildcard: &str) -> bool {
     wildcard.starts_with('.') && host.len() > wildcard.len() && host.ends_with(wildcard)
+}
+
+/// Adds the domains of wildcards, which nginx does not include, to the names of the server that
+/// answers for them, or to those of others.
+fn add_domains(server: &Server<'_>, names: &mut Vec<String>, others: &mut Vec<String>) {
+    let all: Vec<String> =
+        [&server.names, &server.below, &*others].into_iter().flatten().cloned().collect();
+    for domain in all.iter().filter_map(|host| host.strip_prefix('.')) {
+        let domain = domain.to_owned();
+        if all.contains(&domain) || names.contains(&domain) || others.contains(&domain) {
+            continue;
+        }
+        let around = all.iter().filter(|host| is_below(&domain, host));
+        let is_own = match around.max_by_key(|host| host.len()) {
+            Some(wildcard) => server.below.contains(wildcard),
+            None => server.is_default,
+        };
+        if is_own { names.push(domain) } else { others.push(domain) }
+    }
 }
 
 /// Returns the hosts that other servers at the same addresses name.
