@@ -163,6 +163,13 @@ fn rewrites_lead_into_other_locations_with_their_refusals() {
         "{toml}"
     );
     assert_eq!(losses, ["rewrite to location /admin/"]);
+    let (toml, losses) = nginx(
+        "server { location /a/ { rewrite ^/a/(.*)$ /b/$1 last; proxy_pass http://a; }
+         location /b/ { root /srv; try_files $uri @app; }
+         location @app { deny all; proxy_pass http://b; } location / { proxy_pass http://a; } }",
+    );
+    assert!(toml.contains("any = [{ paths = [\"/a/*\"] }]\ndeny = true"), "{toml}");
+    assert_eq!(losses, ["rewrite to location /b/"]);
     // A location without restrictions of its own is left alone.
     let (toml, losses) = nginx(
         "server { location ~ /\\. { deny all; } location /v1/ { rewrite ^/v1/(.*)$ /$1 break;

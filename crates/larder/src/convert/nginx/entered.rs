@@ -3,6 +3,7 @@
 use crate::convert::nginx::backend::is_program;
 use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies::{self, Place};
+use crate::convert::nginx::restrictions::is_stricter;
 use crate::convert::nginx::rewritten::Rewritten;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::server::LocationOf;
@@ -106,7 +107,9 @@ impl<'a> LocationOf<'a, '_> {
     fn check(&self, to: &Location<'a>, draft: &RuleDraft, out: &mut Output) -> Option<bool> {
         let server = self.http.scope.inner(self.server.block());
         let scope = to.scope(&server);
-        if to.is_wider || tries::changes_by_path(scope.block()) {
+        let behind = tries::behind(&scope, &server);
+        let is_stricter = behind.is_some_and(|behind| is_stricter(&behind.scope, &scope));
+        if is_stricter || to.is_wider || tries::changes_by_path(scope.block()) {
             return None;
         }
         Some(self.with_place(&scope, draft, |place| self.checked(place, false, out)))
