@@ -318,7 +318,7 @@ const NGINX_ACCESS: &[Row] = &[
         ),
         nginx(
             "a redirect by wider patterns",
-            "server { location / { if ($http_user_agent ~ \"^a[0-9]$\") { return 301 /m; }
+            "server { location / { if ($cookie_a ~ \"^a[0-9]$\") { return 301 /m; }
              proxy_pass http://a; } }",
             &[],
             &["301"],

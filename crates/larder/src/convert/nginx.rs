@@ -8,6 +8,7 @@ pub mod condition;
 mod constants;
 mod entered;
 mod file_tests;
+mod forwarded;
 mod hosts;
 mod known;
 mod last_name;
@@ -18,6 +19,7 @@ mod lookaround;
 mod matching;
 mod min_uses;
 mod named_backend;
+pub mod named_values;
 mod own_directory;
 mod replies;
 mod responses;
@@ -31,6 +33,8 @@ mod spellings;
 pub mod syntax;
 mod target_path;
 mod tries;
+#[cfg(test)]
+mod value_tests;
 pub mod values;
 
 use std::collections::BTreeMap;
@@ -275,6 +279,7 @@ fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
             out.lose(&field.at, "real_ip_header", "the client is named in X-Forwarded-For");
         }
     }
+    forwarded::account(&all, out);
     resolver(&all, out);
     hostname(&all, out);
     access_log::general(scope, &all, out);

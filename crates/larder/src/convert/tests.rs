@@ -911,7 +911,7 @@ fn nginx_maps_become_classes() {
         map $kind$arg_v $old { volatile; bot1 1; web1 yes; }
         map $host $name { hostnames; default x; .a.test a; *.b.test b; www.* w; @c c; }
         geo $net { default 0; 10.0.0.0/8 1; 10.1.0.0/16 lab; }
-        geo $http_x_ip $other { 10.0.0.0/8 1; }
+        geo $http_x_net $other { 10.0.0.0/8 1; }
         split_clients \"${remote_addr}AAA\" $variant { 0.5% .one; 20% .two; * \"\"; }
         map $http_x_plan $unused { a b; }
         map $http_x_to $to { default $host; a b; }

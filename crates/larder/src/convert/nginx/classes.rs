@@ -6,6 +6,7 @@ use std::rc::Rc;
 use proxy::rules::classes::{Classes, Entries};
 use proxy::rules::request_rules::PathTest;
 
+use crate::convert::nginx::forwarded;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::template_with;
 use crate::convert::output::{Output, Table, list, text};
@@ -106,6 +107,11 @@ impl ClassDrafts {
     fn of_map(&self, directive: &Directive) -> Result<ClassDraft, String> {
         let mut draft = ClassDraft::named(directive.arg(1));
         draft.of = self.of_text(directive.arg(0))?;
+        let is_scheme = draft.of == "{scheme}"
+            && directive.inner().iter().any(|one| {
+                let is_default = one.name == "default" && one.arg(0).contains('$');
+                is_default && self.of_text(one.arg(0)).is_ok_and(|text| text == "{scheme}")
+            });
         let has_hosts = directive.inner().iter().any(|one| one.name == "hostnames");
         let (mut plain, mut wild, mut expressions) = (Vec::new(), Vec::new(), Vec::new());
         for entry in directive.inner() {
@@ -125,6 +131,10 @@ impl ClassDrafts {
                     continue;
                 }
                 _ => {}
+            }
+            // What a proxy in front states is the scheme.
+            if is_scheme && value.contains('$') && self.of_text(value)? == "{scheme}" {
+                continue;
             }
             let value = draft.value(value)?;
             let is_wild = key.starts_with(['.', '*']) || key.ends_with(".*");
@@ -286,6 +296,9 @@ impl ClassDraft {
     fn where_value(&self, is_not: bool, fits: impl Fn(&str) -> bool) -> Result<Tests, String> {
         if ["{path}", "{uri}"].iter().any(|name| self.of.contains(name)) {
             return Err("a class sees one reading of the path".to_owned());
+        }
+        if forwarded::has_removed(&self.of) {
+            return Err(format!("a field of ${} {}", self.name, forwarded::REASON));
         }
         let all = self.given.iter().filter(|value| fits(value));
         let all: Vec<String> = all.map(|value| format!("{}={value}", self.name)).collect();

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use crate::convert::glob_of_regex::{globs, words};
 use crate::convert::nginx::classes::ClassDraft;
+use crate::convert::nginx::forwarded;
+use crate::convert::nginx::named_values::{self, Case, Comparison};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::HOSTNAME;
 use crate::convert::rule_draft::Tests;
@@ -25,7 +27,11 @@ pub struct Alternatives {
 
 impl Alternatives {
     pub fn of(test: Tests) -> Alternatives {
-        Alternatives { any: vec![test], ..Alternatives::default() }
+        Alternatives::any_of(vec![test])
+    }
+
+    pub fn any_of(any: Vec<Tests>) -> Alternatives {
+        Alternatives { any, ..Alternatives::default() }
     }
 
     pub fn extend(&mut self, other: Alternatives) {
@@ -37,7 +43,7 @@ impl Alternatives {
         self.wider = self.wider.take().or(other.wider);
     }
 
-    fn widened(mut self, why: &str) -> Alternatives {
+    pub fn widened(mut self, why: &str) -> Alternatives {
         self.wider.get_or_insert_with(|| why.to_owned());
         self
     }
@@ -117,6 +123,9 @@ fn truth_of(name: &str, variables: &Variables) -> Result<Alternatives, String> {
     if let Some(cookie) = name.strip_prefix("cookie_") {
         return one("cookies", cookie);
     }
+    if forwarded::is_removed(name) {
+        return Err(format!("${name} {}", forwarded::REASON));
+    }
     if let Some(field) = name.strip_prefix("http_") {
         return one("headers", &field.replace('_', "-"));
     }
@@ -142,21 +151,29 @@ pub fn of_if(directive: &Directive, variables: &Variables) -> Result<Alternative
     let inner = joined.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
     let inner = inner.ok_or("expected a condition in parentheses")?;
     let parts: Vec<&str> = inner.split('\u{1}').filter(|part| !part.is_empty()).collect();
+    let of = |operator, value| Comparison { operator, value, case: Case::Exact };
     match parts[..] {
+        [variable] if is_field(variable, variables) => compare(variable, of("!=", ""), variables),
         [variable] if variable.starts_with('$') => truth(variable, variables),
-        [variable, operator @ ("=" | "!=")] => compare(variable, operator, "", variables),
-        [variable, operator, value] => compare(variable, operator, value, variables),
+        [variable, operator @ ("=" | "!=")] => compare(variable, of(operator, ""), variables),
+        [variable, operator, value] => compare(variable, of(operator, value), variables),
         _ => Err(FILE_TESTS.to_owned()),
     }
+}
+
+/// Returns whether a variable is a field of the request.
+fn is_field(variable: &str, variables: &Variables) -> bool {
+    let name = variable.strip_prefix('$').filter(|name| !variables.contains_key(*name));
+    name.is_some_and(|name| name.starts_with("http_") && is_name(name))
 }
 
 /// Returns the condition of a comparison.
 pub fn compare(
     variable: &str,
-    operator: &str,
-    value: &str,
+    with: Comparison<'_>,
     variables: &Variables,
 ) -> Result<Alternatives, String> {
+    let Comparison { operator, value, .. } = with;
     let name = variable.strip_prefix('$').ok_or("expected a variable")?;
     let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
     if !is_name(name) {
@@ -168,6 +185,7 @@ pub fn compare(
         return Err(format!("the operator {operator} has no equivalent"));
     }
     let value = if value == "$hostname" { HOSTNAME } else { value };
+    let with = Comparison { value, ..with };
     if !is_regex && value.contains('$') {
         return Err("a comparison of two variables has no equivalent".to_owned());
     }
@@ -205,8 +223,28 @@ pub fn compare(
         }
         "remote_addr" if !is_regex => Ok(Alternatives::of(Tests::one(&not("clients"), value))),
         "uri" | "document_uri" | "request_uri" => path(name, operator, value, &not("paths")),
-        _ => named(name, operator, value),
+        _ if forwarded::is_scheme(name) => stated_scheme(value, is_regex, is_not),
+        _ => named_values::compare(name, with),
     }
+}
+
+/// Comparisons of the scheme that a proxy in front states, which is that of the request.
+fn stated_scheme(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, String> {
+    let schemes = if is_regex { words(value) } else { Some(vec![value.to_owned()]) };
+    let schemes: Vec<String> = match schemes {
+        Some(schemes) if !schemes.iter().any(String::is_empty) => schemes,
+        _ if is_regex && value.trim_end_matches('$') == "https" => vec!["https".to_owned()],
+        _ => return Err(format!("$http_x_forwarded_proto {}", forwarded::REASON)),
+    };
+    let of = |is_https: bool| schemes.iter().any(|one| (one == "https") == is_https);
+    let scheme = match (of(true), of(false)) {
+        (true, false) if is_not => "http",
+        (true, false) => "https",
+        (false, true) if is_not => "https",
+        (false, true) => "http",
+        _ => return Err("the scheme is http or https".to_owned()),
+    };
+    Ok(Alternatives::of(Tests::one("schemes", scheme)))
 }
 
 fn method(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, String> {
@@ -291,51 +329,8 @@ fn parameters(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives,
     }
 }
 
-/// Comparisons of `$http_…`, `$cookie_…` and `$arg_…`.
-fn named(name: &str, operator: &str, value: &str) -> Result<Alternatives, String> {
-    let is_not = operator.starts_with('!');
-    let is_regex = operator.contains('~');
-    let kinds = [("http_", "headers"), ("cookie_", "cookies"), ("arg_", "query")];
-    let found = kinds.iter().find_map(|(begin, key)| Some((name.strip_prefix(begin)?, *key)));
-    let (field, key) = found.ok_or_else(|| format!("the variable ${name} has no equivalent"))?;
-    let field = if key == "headers" { field.replace('_', "-") } else { field.to_owned() };
-    let is_empty = match is_regex {
-        true => matches!(value, "^$" | "^\\s*$" | "^ *$" | "^\\s+$"),
-        false => value.is_empty(),
-    };
-    if is_empty {
-        let test = match (is_not, key) {
-            (true, _) => Tests::one(key, field),
-            (false, "headers") => Tests::one(key, format!("!{field}")),
-            (false, _) => Tests::one(&format!("not-{key}"), field),
-        };
-        return Ok(Alternatives::of(test));
-    }
-    let parts = match is_regex {
-        true => globs(value).ok_or("the expression has no equivalent pattern")?,
-        false if value.contains('*') => return Err("the value has a *".to_owned()),
-        false => {
-            crate::convert::glob_of_regex::Globs { all: vec![value.to_owned()], is_exact: true }
-        }
-    };
-    let join = if key == "headers" { ": " } else { "=" };
-    let texts: Vec<String> = parts.all.iter().map(|glob| format!("{field}{join}{glob}")).collect();
-    if is_not && !parts.is_exact {
-        return Err(WIDER.to_owned());
-    }
-    let any = match (key, is_not) {
-        ("headers", true) => {
-            vec![Tests(vec![(key.to_owned(), texts.iter().map(|t| format!("!{t}")).collect())])]
-        }
-        ("headers", false) => texts.iter().map(|text| Tests::one(key, text.as_str())).collect(),
-        (_, true) => vec![Tests(vec![(format!("not-{key}"), texts)])],
-        (_, false) => vec![Tests(vec![(key.to_owned(), texts)])],
-    };
-    let found = Alternatives { any, ..Alternatives::default() };
-    Ok(if parts.is_exact { found } else { found.widened(WIDER) })
-}
-
-const WIDER: &str = "the patterns match more than the expression";
+/// Why a condition by patterns holds for other requests as well.
+pub const WIDER: &str = "the patterns match more than the expression";
 
 /// Returns the truth of a variable that a `map` sets.
 pub fn of_map(directive: &Directive, variables: &Variables) -> Result<Alternatives, String> {
@@ -370,7 +365,8 @@ pub fn of_map(directive: &Directive, variables: &Variables) -> Result<Alternativ
             (None, Some(rest)) => ("~", rest),
             (None, None) => ("=", key.strip_prefix('\\').unwrap_or(key)),
         };
-        all.extend(compare(source, operator, value, variables)?);
+        let with = Comparison { operator, value, case: Case::OfMap };
+        all.extend(compare(source, with, variables)?);
     }
     values.dedup();
     let found = if default { all.negated()? } else { all };

@@ -90,7 +90,8 @@ pub fn request_fields(
             },
             // Larder sets these by itself (`forwarded.add`), and passes upgrades on.
             ("x-forwarded-for", "$proxy_add_x_forwarded_for" | "$remote_addr") => {}
-            ("x-forwarded-proto", "$scheme") | ("x-forwarded-host", "$host" | "$http_host") => {}
+            ("x-forwarded-proto", value) if is_scheme(scope, value) => {}
+            ("x-forwarded-host", "$host" | "$http_host") => {}
             ("connection", "" | "upgrade" | "Upgrade" | "close" | "$connection_upgrade")
             | ("upgrade", "$http_upgrade") => {}
             // Objects in parts are fetched by ranges.
@@ -112,6 +113,13 @@ pub fn request_fields(
     if servers.named.is_none() && !scope.all(&["proxy_set_header"]).iter().any(sets_host) {
         rule.set("set-host", text(&servers.name));
     }
+}
+
+/// Returns whether a value is the scheme, as the proxy in front states it.
+fn is_scheme(scope: &Scope<'_>, value: &str) -> bool {
+    let stated = ["$scheme", "$http_x_forwarded_proto"];
+    let is_of_map = |map: &Directive| map.arg(1) == value && stated.contains(&map.arg(0));
+    stated.contains(&value) || scope.maps().any(is_of_map)
 }
 
 /// Adds the fields of `add_header`, `expires` and `proxy_hide_header`.
@@ -397,10 +405,11 @@ fn key_path(names: &[&str], rule: &mut RuleDraft, key: &Directive, out: &mut Out
 
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let Some(key) = scope.get("proxy_cache_key") else { return };
-    const PLAIN: [&str; 14] = [
+    const PLAIN: [&str; 15] = [
         "request_uri",
         "request_method",
         "scheme",
+        "http_x_forwarded_proto",
         "proxy_host",
         "host",
         "hostname",

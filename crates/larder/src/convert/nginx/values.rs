@@ -58,7 +58,8 @@ fn variable(name: &str, server_name: &str) -> Option<String> {
         "request_uri" => "{uri}",
         "uri" | "document_uri" => "{path}",
         "args" | "query_string" => "{query}",
-        "scheme" => "{scheme}",
+        // Of proxies in `forwarded.trust` the scheme is what this field says.
+        "scheme" | "http_x_forwarded_proto" => "{scheme}",
         "remote_addr" => "{client_ip}",
         "remote_port" => "{client_port}",
         "request_method" => "{method}",

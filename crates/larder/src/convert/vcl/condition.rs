@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::condition::compare;
+use crate::convert::nginx::named_values::{Case, Comparison};
 use crate::convert::rule_draft::{ALSO, NOT_STATUSES, RESPONSE_HEADERS, Tests, is_headers};
 use crate::convert::url_test;
 use crate::convert::vcl::edited_url::EditedUrl;
@@ -283,7 +284,8 @@ impl<'a> Parser<'a> {
         operator: &str,
         text: &str,
     ) -> Result<Cases, String> {
-        let found = compare(theirs, operator, text, &BTreeMap::new());
+        let with = Comparison { operator, value: text, case: Case::Any };
+        let found = compare(theirs, with, &BTreeMap::new());
         let is_exact = found.as_ref().is_ok_and(|found| found.wider.is_none());
         let is_regex = matches!(operator, "~" | "!~") && theirs.starts_with("$http_");
         let is_long = found.as_ref().is_ok_and(|found| found.any.len() > PATTERNS_MAX);

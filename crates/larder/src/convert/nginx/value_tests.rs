@@ -1,0 +1,116 @@
+//! Conditions on values of the request, and fields with them.
+
+use crate::convert::dialect::Dialect;
+
+struct Row {
+    /// The contents of a server.
+    text: &'static str,
+    has: &'static [&'static str],
+    lacks: &'static [&'static str],
+    losses: &'static [&'static str],
+}
+
+fn check(rows: &[Row]) {
+    for row in rows {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("it.conf");
+        let (maps, server) = row.text.split_once("---").unwrap_or(("", row.text));
+        let text = format!("http {{ {maps} server {{ listen 80; {server} }} }}");
+        std::fs::write(&path, text).unwrap();
+        let mut output = Dialect::Nginx.convert(&path).unwrap();
+        let toml = output.finish().unwrap_or_else(|why| panic!("{why}"));
+        for text in row.has {
+            assert!(toml.contains(text), "{}: expected {text} in\n{toml}", row.text);
+        }
+        for text in row.lacks {
+            assert!(!toml.contains(text), "{}: did not expect {text} in\n{toml}", row.text);
+        }
+        let losses: Vec<&str> = output.losses().iter().map(|one| one.directive.as_str()).collect();
+        assert_eq!(losses, row.losses, "{}\n{toml}", row.text);
+    }
+}
+
+#[test]
+fn fields_of_proxies_in_front_decide_no_refusal() {
+    check(&[
+        Row {
+            text: "if ($http_x_real_ip ~ ^6) { return 403; } location / { proxy_pass http://a; }",
+            has: &["name = \"default access\"\ndeny = true"],
+            lacks: &["headers"],
+            losses: &["$http_x_real_ip", "if ($http_x_real_ip ~ ^6)"],
+        },
+        Row {
+            text: "map $http_cf_connecting_ip $bad { default 0; ~^6 1; } ---
+                location / { if ($bad) { return 403; } proxy_pass http://a; }",
+            has: &["name = \"default / access\"\ndeny = true"],
+            lacks: &["[[class]]"],
+            losses: &["$http_cf_connecting_ip", "if ($bad)"],
+        },
+        Row {
+            text: "if ($http_x_forwarded_proto != https) { return 301 https://$host$request_uri; }
+                location / { proxy_set_header Host $host;
+                  proxy_set_header X-Forwarded-Proto $http_x_forwarded_proto;
+                  proxy_set_header X-Forwarded-For \"$http_x_forwarded_for, $remote_addr\";
+                  proxy_pass http://a; }",
+            has: &["schemes = [\"http\"]\nredirect = \"301 https://{host}{uri}\""],
+            lacks: &["request-set"],
+            losses: &["$http_x_forwarded_proto"],
+        },
+        Row {
+            text: "map $http_x_forwarded_proto $proto { default $http_x_forwarded_proto;
+                  '' $scheme; }
+                set_real_ip_from 10.0.0.0/8; --- location / { proxy_set_header Host $host;
+                  proxy_set_header X-Proto $proto; proxy_pass http://a; }",
+            has: &["request-set = [\"X-Proto: {scheme}\"]", "trust = [\"10.0.0.0/8\"]"],
+            lacks: &["[[class]]"],
+            losses: &[],
+        },
+    ]);
+}
+
+#[test]
+fn empty_values_and_secrets_are_compared_exactly() {
+    check(&[
+        Row {
+            text: "if ($http_apikey = '') { return 401; } if ($http_x_k != aB-1) { return 403; }
+                if ($http_x_n != 12) { return 404; } location / { proxy_pass http://a; }",
+            has: &[
+                "headers = [\"!apikey: ~.\"]\nrespond = \"401",
+                "headers = ['!x-k: ~^aB\\-1$']\ndeny",
+                "headers = [\"!x-n: 12\"]\nrespond = \"404",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            text: "if ($cookie_sid = '') { return 401; } location / { proxy_pass http://a; }",
+            has: &[
+                "headers = [\"!Cookie: ~(?:^|[;,] *)(?i:sid) *= *[^; ]\"]\nrespond = \"401",
+                "headers = [\"Cookie: ~(?:^|[;,] *)(?i:sid) *= *.*(?:[;,] *)(?i:sid) *= *\"]",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            text: "map $arg_t $no { default 0; '' 1; } ---
+                if ($no) { return 401; } if ($arg_k != 'a.b') { return 403; }
+                if ($arg_x != '') { return 404; } location / { proxy_pass http://a; }",
+            has: &[
+                "not-urls = [\"~[?&](?i:t)=[^&]\"]",
+                "urls = [\"~[?&](?i:t)=.*&(?i:t)=\"]",
+                "not-urls = ['~[?&](?i:k)=a\\.b(?:&|$)']",
+                "urls = [\"~[?&](?i:k)=.*&(?i:k)=\", \"~[?&](?i:k)=[^&]*%\"]",
+                "\nurls = [\"~[?&](?i:x)=[^&]\"]\nrespond = \"404",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            text: "if ($http_user_agent ~* '^$|wget') { return 403; }
+                if ($http_x_v !~ ^v[12]$) { return 404; } location / { proxy_pass http://a; }",
+            has: &["user-agent: *wget*", "!x-v: ~^v[12]$\"]\nrespond = \"404", "\"!user-agent\""],
+            lacks: &[],
+            losses: &[],
+        },
+    ]);
+}
