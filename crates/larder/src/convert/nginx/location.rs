@@ -27,6 +27,19 @@ pub enum Source {
     Rule(u16),
 }
 
+/// Fields that rules do not remove.
+const KEPT: [&str; 9] = [
+    "age",
+    "cdn-loop",
+    "connection",
+    "content-encoding",
+    "date",
+    "if-range",
+    "max-forwards",
+    "upgrade",
+    "via",
+];
+
 /// Largest body without `client_max_body_size`.
 const BODY_MAX: u64 = 1 << 20;
 
@@ -90,6 +103,7 @@ pub fn request_fields(
             },
             // Larder sets these by itself (`forwarded.add`), and passes upgrades on.
             ("x-forwarded-for", "$proxy_add_x_forwarded_for" | "$remote_addr") => {}
+            ("x-forwarded-for", "$http_x_forwarded_for, $remote_addr") => {}
             ("x-forwarded-proto", value) if is_scheme(scope, value) => {}
             ("x-forwarded-host", "$host" | "$http_host") => {}
             ("connection", "" | "upgrade" | "Upgrade" | "close" | "$connection_upgrade")
@@ -104,7 +118,11 @@ pub fn request_fields(
                 Some(value) => rule.add("request-set", format!("{key}: {value}")),
                 None => {
                     let what = format!("proxy_set_header {key}");
-                    out.lose(&field.at, &what, "unknown variable");
+                    let reason = "unknown variable: the field is not sent, nor the client's";
+                    out.lose(&field.at, &what, reason);
+                    if !KEPT.contains(&lower.as_str()) {
+                        rule.add("request-remove", key);
+                    }
                 }
             },
         }

@@ -114,3 +114,14 @@ fn empty_values_and_secrets_are_compared_exactly() {
         },
     ]);
 }
+
+#[test]
+fn lost_request_fields_are_not_those_of_clients() {
+    check(&[Row {
+        text: "location / { proxy_set_header X-Cert $ssl_client_escaped_cert;
+              proxy_set_header Via $unknown; proxy_set_header Host $host; proxy_pass http://a; }",
+        has: &["request-remove = [\"X-Cert\"]"],
+        lacks: &[],
+        losses: &["proxy_set_header X-Cert", "proxy_set_header Via"],
+    }]);
+}
