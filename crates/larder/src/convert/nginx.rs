@@ -10,6 +10,7 @@ mod entered;
 mod file_tests;
 mod forwarded;
 mod hosts;
+mod joined_fields;
 mod known;
 mod last_name;
 mod limits;

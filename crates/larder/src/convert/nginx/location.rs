@@ -2,6 +2,7 @@
 
 use crate::convert::nginx::backend::Servers;
 use crate::convert::nginx::condition::{Alternatives, truth};
+use crate::convert::nginx::joined_fields::{self, Added, Joined};
 use crate::convert::nginx::min_uses;
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
@@ -160,7 +161,11 @@ pub fn own_fields(
     rule: &mut RuleDraft,
     out: &mut Output,
 ) {
-    for field in scope.added(&["add_header", "more_set_headers"]) {
+    let mut all = Vec::new();
+    if let Some((at, value)) = stated_with_others(scope) {
+        all.push(Added { key: "Cache-Control", value, is_always: false, at });
+    }
+    for field in scope.added(&ADDING) {
         let (key, value) = (field.arg(0), field.arg(1));
         if value.is_empty() {
             continue;
@@ -178,9 +183,55 @@ pub fn own_fields(
             continue;
         }
         match scope.template(value, name) {
-            Some(value) => add(key, &value, is_always, source, rule),
+            Some(value) => all.push(Added { key, value, is_always, at: field }),
             None => out.lose(&field.at, &format!("add_header {key}"), "unknown variable"),
         }
+    }
+    for field in joined_fields::join(&all, out) {
+        add_joined(&field, source, rule);
+    }
+}
+
+/// Directives that add fields to responses.
+const ADDING: [&str; 2] = ["add_header", "more_set_headers"];
+
+/// Returns the values of `Cache-Control` that a scope adds beside those of `expires`.
+fn cache_controls<'a>(scope: &Scope<'a>) -> Vec<&'a str> {
+    let all = scope.added(&ADDING).into_iter();
+    let is_own = |one: &&Directive| one.arg(0).eq_ignore_ascii_case("cache-control");
+    all.filter(is_own).map(|one| one.arg(1)).filter(|value| !value.is_empty()).collect()
+}
+
+/// Returns the `Cache-Control` of `expires`, if others are joined with it.
+fn stated_with_others<'a>(scope: &Scope<'a>) -> Option<(&'a Directive, String)> {
+    let expires = scope.get("expires").filter(|_| !cache_controls(scope).is_empty())?;
+    Some((expires, cache_control(expires.arg(0))??))
+}
+
+/// Reports what `expires` says where an `if` adds other fields.
+pub fn lose_beside_ifs(scope: &Scope<'_>, out: &mut Output) {
+    if let Some((expires, _)) = stated_with_others(scope) {
+        out.lose(&expires.at, "expires", "not sent where an if adds fields");
+    }
+}
+
+/// Adds a field of a response with the values of all its lines.
+fn add_joined(field: &Joined<'_>, source: Source, rule: &mut RuleDraft) {
+    let Joined { key, usual, always } = field;
+    match always {
+        None => add(key, usual, false, source, rule),
+        Some(always) if always == usual => add(key, usual, true, source, rule),
+        Some(always) => match source {
+            Source::Rule(status) if ADDED.contains(&status.to_string().as_str()) => {
+                add(key, usual, true, source, rule);
+            }
+            Source::Rule(_) => add(key, always, true, source, rule),
+            _ => {
+                add(key, always, true, source, rule);
+                let usual = format!("{key}: {usual}");
+                rule.client_set_if(&format!("statuses = {}", list(&ADDED)), &usual);
+            }
+        },
     }
 }
 
@@ -193,7 +244,7 @@ pub fn inherited_fields(scope: &Scope<'_>, source: Source, rule: &mut RuleDraft,
             _ => rule.add("client-remove", field.arg(0)),
         }
     }
-    if let Some(expires) = scope.get("expires") {
+    if let Some(expires) = scope.get("expires").filter(|_| stated_with_others(scope).is_none()) {
         match cache_control(expires.arg(0)) {
             Some(Some(value)) => add("Cache-Control", &value, false, source, rule),
             Some(None) => {}
@@ -206,7 +257,7 @@ pub fn inherited_fields(scope: &Scope<'_>, source: Source, rule: &mut RuleDraft,
 /// Returns the arguments of what adds fields to responses.
 pub fn added_fields<'a>(scope: &Scope<'a>) -> Vec<&'a [String]> {
     let expires = scope.get("expires").filter(|one| one.arg(0) != "off");
-    let all = scope.added(&["add_header", "more_set_headers"]).into_iter().chain(expires);
+    let all = scope.added(&ADDING).into_iter().chain(expires);
     all.map(|one| one.args.as_slice()).collect()
 }
 
@@ -258,6 +309,8 @@ fn by_type(scope: &Scope<'_>, variable: &str, source: Source, rule: &mut RuleDra
     for (kind, value) in all {
         let Some(value) = value else { continue };
         let mut conditions = format!("statuses = {}", list(&ADDED));
+        let others = cache_controls(scope).into_iter().filter(|value| !value.contains('$'));
+        let value = std::iter::once(value.as_str()).chain(others).collect::<Vec<_>>().join(", ");
         if kind != "*" {
             let test = format!("Content-Type: {kind}");
             conditions.push_str(&format!(", headers = {}", list(&[test])));

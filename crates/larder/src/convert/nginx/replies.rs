@@ -2,7 +2,9 @@
 
 use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, of_if};
 use crate::convert::nginx::limits;
-use crate::convert::nginx::location::{Source, inherited_fields, own_fields, response_fields};
+use crate::convert::nginx::location::{
+    Source, inherited_fields, lose_beside_ifs, own_fields, response_fields,
+};
 use crate::convert::nginx::restrictions::{checks, is_check};
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
@@ -219,6 +221,7 @@ pub fn fields_outside_ifs(
 ) -> bool {
     let Some(Ok(any)) = outside_ifs(place) else { return false };
     inherited_fields(place.scope, source, rule, out);
+    lose_beside_ifs(place.scope, out);
     if !any.is_empty() {
         let mut fields = Place { any: &any, ..*place }.rule("fields");
         fields.continues = true;

@@ -125,3 +125,32 @@ fn lost_request_fields_are_not_those_of_clients() {
         losses: &["proxy_set_header X-Cert", "proxy_set_header Via"],
     }]);
 }
+
+#[test]
+fn fields_of_several_directives_are_joined() {
+    check(&[
+        Row {
+            text: "location / { expires 1h; add_header Cache-Control private; proxy_pass http://a;
+                add_header Link '</a>'; add_header Set-Cookie a=1; add_header Link '</b>';
+                add_header Set-Cookie b=2; }",
+            has: &[
+                "answer-set = [\"Cache-Control: max-age=3600, private\", \"Link: </a>, </b>\", \
+                 \"Set-Cookie: b=2\"]",
+            ],
+            lacks: &["a=1\""],
+            losses: &["add_header Set-Cookie"],
+        },
+        Row {
+            text: "location / { expires 1h; add_header Cache-Control private always;
+                proxy_pass http://a; } location = /x { expires 1h; return 200 ok;
+                add_header Cache-Control public; }",
+            has: &[
+                "client-set = [\"Cache-Control: private\"]",
+                "client-set = [\"Cache-Control: max-age=3600, private\"] }]",
+                "client-set = [\"Cache-Control: max-age=3600, public\"]",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+    ]);
+}
