@@ -18,6 +18,7 @@ mod listeners;
 mod location;
 mod lookaround;
 mod matching;
+mod media_types;
 mod min_uses;
 mod named_backend;
 pub mod named_values;
@@ -281,6 +282,7 @@ fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
         }
     }
     forwarded::account(&all, out);
+    media_types::general(block, out);
     resolver(&all, out);
     hostname(&all, out);
     access_log::general(scope, &all, out);

@@ -3,6 +3,7 @@
 use crate::convert::nginx::backend::Servers;
 use crate::convert::nginx::condition::{Alternatives, truth};
 use crate::convert::nginx::joined_fields::{self, Added, Joined};
+use crate::convert::nginx::media_types;
 use crate::convert::nginx::min_uses;
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
@@ -243,6 +244,9 @@ pub fn inherited_fields(scope: &Scope<'_>, source: Source, rule: &mut RuleDraft,
             "via" => rule.add("hide", "via"),
             _ => rule.add("client-remove", field.arg(0)),
         }
+    }
+    if source == Source::Files {
+        media_types::of_location(scope, rule, out);
     }
     if let Some(expires) = scope.get("expires").filter(|_| stated_with_others(scope).is_none()) {
         match cache_control(expires.arg(0)) {

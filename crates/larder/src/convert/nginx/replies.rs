@@ -277,7 +277,7 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
             }
             let kind = place.scope.arg("default_type").unwrap_or("text/plain");
             if rest.is_some() && kind != "text/plain" && !kind.ends_with("octet-stream") {
-                out.lose(&one.at, &what, "the text is sent as text/plain");
+                rule.add("client-set", format!("Content-Type: {}", escaped(kind)));
             }
             rule.set("respond", text(&format!("{status} {body}")));
         }

@@ -154,3 +154,38 @@ fn fields_of_several_directives_are_joined() {
         },
     ]);
 }
+
+#[test]
+fn media_types_of_locations_are_kept() {
+    check(&[
+        Row {
+            text: "default_type application/x-a; types { text/x-b md; } --- server_name a;
+                root /srv; location /raw/ { types { text/plain html txt; image/png png; } }
+                location /up/ { types { } default_type application/octet-stream; }
+                location / { proxy_pass http://a; }",
+            has: &[
+                "media-types = [\"md=text/x-b\"]",
+                "default-type = \"application/x-a\"",
+                "client-set = [\"Content-Type: application/octet-stream\"]",
+                "headers = [\"Content-Type: text/html*\"], client-set = [\"Content-Type: text/plain\"]",
+                "headers = [\"!Content-Type: image/png*\", \"!Content-Type: text/html*\", \
+                 \"!Content-Type: text/plain*\"], client-set = [\"Content-Type: application/x-a\"]",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            text: "default_type application/octet-stream; --- root /srv;
+                location = /a { default_type application/json; return 200 '{}'; }
+                location = /b { default_type application/json; }
+                location /c/ { default_type text/html; }",
+            has: &[
+                "client-set = [\"Content-Type: application/json\"]\n",
+                "headers = [\"Content-Type: application/octet-stream*\"], client-set = \
+                 [\"Content-Type: application/json\"]",
+            ],
+            lacks: &["text/html"],
+            losses: &["default_type"],
+        },
+    ]);
+}
