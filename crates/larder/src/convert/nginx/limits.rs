@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::replies::Place;
+use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::RuleDraft;
@@ -63,12 +64,20 @@ fn rate(text: &str) -> Option<String> {
     text.parse::<proxy::rules::limits::Rate>().ok().map(|_| text)
 }
 
-/// Pushes the rules of limits.
-pub fn write(place: &Place<'_, '_>, zones: &Zones, out: &mut Output) {
-    for one in place.scope.all(&["limit_req"]) {
+/// Pushes the rules of limits. `before` is the location whose other requests the place gets: nginx
+/// counts a request once, and what the location inherits has been written for it.
+pub fn write(place: &Place<'_, '_>, before: Option<&Scope<'_>>, zones: &Zones, out: &mut Output) {
+    let all = |name: &str| match before {
+        Some(before) if before.all(&[name]).is_empty() => {
+            place.scope.alone(place.scope.block()).all(&[name])
+        }
+        Some(_) => Vec::new(),
+        None => place.scope.all(&[name]),
+    };
+    for one in all("limit_req") {
         requests(one, place, zones, out);
     }
-    for one in place.scope.all(&["limit_conn"]) {
+    for one in all("limit_conn") {
         let zone = zones.of(one, one.arg(0)).map(|zone| zone.key.clone().unwrap_or_default());
         match (zone, one.arg(1).parse::<u32>()) {
             (Ok(key), Ok(most @ 1..)) => {
@@ -81,7 +90,10 @@ pub fn write(place: &Place<'_, '_>, zones: &Zones, out: &mut Output) {
             (Err(why), _) => out.lose(&one.at, "limit_conn", &why),
         }
     }
-    bandwidth(place, out);
+    // Of both locations the second sends the response.
+    if before.is_none() || place.scope.own("limit_rate").is_some() {
+        bandwidth(place, out);
+    }
 }
 
 fn requests(one: &Directive, place: &Place<'_, '_>, zones: &Zones, out: &mut Output) {

@@ -543,7 +543,9 @@ impl<'a> LocationOf<'a, '_> {
         // The location before has the server's access control, unless it replaces that.
         let own = Scope::default().inner(place.scope.block());
         let inner = Place { scope: if is_behind { &own } else { place.scope }, ..*place };
-        limits::write(&inner, &self.http.zones, out);
+        let server = self.http.scope.inner(self.server.block());
+        let before = is_behind.then(|| one.scope(&server));
+        limits::write(place, before.as_ref(), &self.http.zones, out);
         if replies::access(&inner, out) {
             return true;
         }
@@ -650,7 +652,7 @@ impl<'a> LocationOf<'a, '_> {
 
     /// Writes the rule for requests that no location matches.
     fn rest(&self, place: &Place<'a, '_>, out: &mut Output) {
-        limits::write(place, &self.http.zones, out);
+        limits::write(place, None, &self.http.zones, out);
         if replies::access(place, out) {
             return;
         }

@@ -189,3 +189,25 @@ fn media_types_of_locations_are_kept() {
         },
     ]);
 }
+
+#[test]
+fn requests_are_counted_once() {
+    check(&[
+        Row {
+            text: "limit_req_zone $remote_addr zone=a:1m rate=6r/m; limit_req_status 429; ---
+                root /srv; location / { limit_req zone=a burst=5; try_files $uri @app; }
+                location @app { limit_req zone=a burst=5; proxy_pass http://a; }",
+            has: &["limit-burst = 5"],
+            lacks: &["limit_req (2)", "limit-status"],
+            losses: &[],
+        },
+        Row {
+            text: "limit_req_zone $remote_addr zone=a:1m rate=6r/m; limit_req_status 429; ---
+                root /srv; location / { try_files $uri @app; }
+                location @app { limit_req zone=a; proxy_pass http://a; }",
+            has: &["limit-rate"],
+            lacks: &["limit-status"],
+            losses: &[],
+        },
+    ]);
+}
