@@ -248,6 +248,11 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
         Err(_) => (302, one.args.first()),
     };
     let what = format!("return {status}");
+    let path = rest.and_then(|rest| own_path(status, rest));
+    let rest = path.as_ref().or(rest);
+    if rest.is_some_and(|rest| rest.contains("$http_host")) {
+        out.note(&one.at, &what, "the host without its port");
+    }
     let value = rest.map(|rest| place.scope.template(rest, place.server_name));
     if let (301 | 302 | 303 | 307 | 308, Some(None)) = (status, &value)
         && let Some(url) = rest.and_then(|rest| rest.strip_suffix("$is_args$args"))
@@ -284,6 +289,18 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     }
     response_fields(place.scope, Source::Rule(status), place.server_name, &mut rule, out);
     rule.push(out);
+}
+
+/// Returns the path of a redirect to the host and port of the request, which a redirect to a path
+/// leaves as they are.
+fn own_path(status: u16, url: &str) -> Option<String> {
+    let rest = url.strip_prefix("$scheme://")?;
+    let path = rest
+        .strip_prefix("$http_host")
+        .or_else(|| rest.strip_prefix("$host:$server_port"))
+        .filter(|path| matches!(status, 301 | 302 | 303 | 307 | 308) && path.starts_with('/'))?;
+    let is_plain = path.bytes().nth(1).is_none_or(|byte| byte.is_ascii_alphanumeric());
+    is_plain.then(|| path.to_owned())
 }
 
 /// Pushes the rules of a redirect that keeps the query, if there is one.

@@ -193,6 +193,9 @@ pub fn texts(scope: &Scope<'_>, name: &str, rule: &mut RuleDraft, out: &mut Outp
             out.lose(&one.at, directive, reason);
             continue;
         }
+        if one.arg(1).contains("$http_host") {
+            out.note(&one.at, directive, "the host without its port");
+        }
         let to = scope.template(one.arg(1), name);
         let to = to.filter(|to| Substitute::new(one.arg(0), to, is_once).is_ok());
         let Some(to) = to.filter(|_| !one.arg(0).contains('$')) else {

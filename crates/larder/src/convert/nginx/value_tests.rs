@@ -211,3 +211,16 @@ fn requests_are_counted_once() {
         },
     ]);
 }
+
+#[test]
+fn redirects_to_the_own_host_keep_its_port() {
+    check(&[Row {
+        text: "location = /a { return 301 $scheme://$http_host/x; }
+            location = /b { return 302 $scheme://$host:$server_port/y?z; }
+            location = /c { return 301 $scheme://$http_host$request_uri; }
+            location / { proxy_pass http://a; }",
+        has: &["\"301 /x\"", "\"302 /y?z\"", "\"301 {scheme}://{host}{uri}\"", "without its port"],
+        lacks: &[],
+        losses: &[],
+    }]);
+}
