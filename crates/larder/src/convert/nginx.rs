@@ -23,6 +23,7 @@ mod min_uses;
 mod named_backend;
 pub mod named_values;
 mod own_directory;
+mod referers;
 mod replies;
 mod responses;
 mod restrictions;

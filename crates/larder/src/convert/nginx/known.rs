@@ -157,6 +157,7 @@ pub const TRANSLATED: &[&str] = &[
     "rewrite",
     "types",
     "default_type",
+    "valid_referers",
     "listen",
     "server_name",
     "proxy_pass",

@@ -5,6 +5,7 @@ use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{
     Source, inherited_fields, lose_beside_ifs, own_fields, response_fields,
 };
+use crate::convert::nginx::referers;
 use crate::convert::nginx::restrictions::{checks, is_check};
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
@@ -45,6 +46,11 @@ pub fn collect(block: &[Directive], variables: &mut Variables) {
         match one.name.as_str() {
             "set" => {
                 variables.insert(named(one), constant(one.arg(1)));
+            }
+            "server_name" => referers::names(one, variables),
+            "valid_referers" => {
+                let found = referers::invalid(one, variables);
+                variables.insert(referers::INVALID.to_owned(), found);
             }
             "if" => {
                 for set in one.inner().iter().filter(|inner| inner.name == "set") {

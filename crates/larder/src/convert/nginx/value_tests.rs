@@ -224,3 +224,16 @@ fn redirects_to_the_own_host_keep_its_port() {
         losses: &[],
     }]);
 }
+
+#[test]
+fn referers_are_tested_by_expressions() {
+    check(&[Row {
+        text: "server_name a.test; location / { valid_referers none blocked server_names *.b.test;
+            if ($invalid_referer) { return 403; } proxy_pass http://a; }",
+        has: &["headers = [\"Referer\", \"Referer: ~(?i)^https?://\", \
+             '!Referer: ~(?i)^https?://a\\.test(?:[:/]|$)', \
+             '!Referer: ~(?i)^https?://[^/:]+\\.b\\.test(?:[:/]|$)']\ndeny = true"],
+        lacks: &[],
+        losses: &[],
+    }]);
+}
