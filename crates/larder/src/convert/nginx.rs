@@ -17,6 +17,7 @@ mod limits;
 mod listeners;
 mod location;
 mod lookaround;
+mod mapped_fields;
 mod matching;
 mod media_types;
 mod min_uses;
@@ -92,8 +93,9 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
         variables,
         inactive: BTreeMap::new(),
         compresses: false,
-        zones: Zones::new(&block),
+        zones: Zones::default(),
     };
+    http.zones = Zones::new(&block, &http.variables);
     for one in &block {
         match one.name.as_str() {
             "upstream" => {

@@ -755,7 +755,7 @@ fn vcl_conditions_on_responses_become_entries() {
 fn nginx_limits_and_passwords_are_rules_that_continue() {
     let (toml, losses) = nginx(
         "limit_req_zone $binary_remote_addr zone=one:10m rate=5r/s;
-        limit_conn_zone $server_name zone=all:10m; limit_req_zone $http_x zone=odd:1m rate=1r/s;
+        limit_conn_zone $server_name zone=all:10m; limit_req_zone $arg_x zone=odd:1m rate=1r/s;
         server { server_name a.test; root /srv; limit_rate 500k; limit_rate_after 1m;
         location / { limit_req zone=one burst=20 delay=8; limit_req_status 429;
           limit_conn all 10; limit_conn_dry_run on; }

@@ -343,6 +343,7 @@ pub fn of_map(directive: &Directive, variables: &Variables) -> Result<Alternativ
     }
     let default = entries.iter().find(|one| one.name == "default");
     let default = default.is_some_and(|one| is_true(one));
+    let has_expressions = entries.iter().any(|one| one.name.starts_with('~'));
     let mut all = Alternatives::default();
     let mut values: Vec<&str> = Vec::new();
     for entry in entries {
@@ -350,6 +351,9 @@ pub fn of_map(directive: &Directive, variables: &Variables) -> Result<Alternativ
             values.push(entry.arg(0));
         }
         if entry.name == "default" {
+            continue;
+        }
+        if is_true(entry) == default && !has_expressions {
             continue;
         }
         if is_true(entry) == default {

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::convert::nginx::condition::Variables;
+use crate::convert::nginx::forwarded;
+use crate::convert::nginx::mapped_fields;
 use crate::convert::nginx::replies::Place;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, text};
-use crate::convert::rule_draft::RuleDraft;
+use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{size, size_text};
+use crate::convert::vcl::condition::both;
 
 /// Zones of limits, by their directive and name.
 #[derive(Debug, Default)]
@@ -18,14 +22,16 @@ pub struct Zones {
 #[derive(Debug)]
 struct Zone {
     /// The value of `limit-by`.
-    key: Result<&'static str, String>,
+    key: Result<String, String>,
+    /// The requests that are counted; none: all.
+    any: Vec<Tests>,
     /// The value of `limit-rate`.
     rate: Option<String>,
 }
 
 impl Zones {
     /// Reads `limit_req_zone` and `limit_conn_zone`.
-    pub fn new(block: &[Directive]) -> Zones {
+    pub fn new(block: &[Directive], variables: &Variables) -> Zones {
         let mut zones = Zones::default();
         for one in block {
             let Some(of) = one.name.strip_suffix("_zone").filter(|of| of.starts_with("limit_"))
@@ -34,7 +40,24 @@ impl Zones {
             };
             let option = |name: &str| one.args.iter().find_map(|arg| arg.strip_prefix(name));
             let name = option("zone=").and_then(|zone| zone.split(':').next()).unwrap_or_default();
-            let zone = Zone { key: key(one.arg(0)), rate: option("rate=").and_then(rate) };
+            let by_map = || block.iter().find(|map| map.name == "map" && map.arg(1) == one.arg(0));
+            let (key, any) = match key(one.arg(0)) {
+                Err(why) => match by_map().map(|map| counted(map, variables)) {
+                    Some(Ok((key, any))) => (Ok(key), any),
+                    Some(Err(other)) => (Err(format!("{why}: {other}")), Vec::new()),
+                    None => (Err(why), Vec::new()),
+                },
+                key => (key, Vec::new()),
+            };
+            // Requests without the field are not counted.
+            let field = key.as_ref().ok().and_then(|key| key.strip_prefix("header."));
+            let any = match field {
+                Some(field) if any.is_empty() => {
+                    vec![Tests::one("headers", format!("{field}: ~."))]
+                }
+                _ => any,
+            };
+            let zone = Zone { key, any, rate: option("rate=").and_then(rate) };
             zones.by_name.insert((of.to_owned(), name.to_owned()), zone);
         }
         zones
@@ -50,13 +73,29 @@ impl Zones {
 }
 
 /// Returns what a zone counts by, as the value of `limit-by`.
-fn key(text: &str) -> Result<&'static str, String> {
+fn key(text: &str) -> Result<String, String> {
     match text {
-        "$binary_remote_addr" | "$remote_addr" => Ok("client"),
-        "$server_name" => Ok("site"),
-        text if !text.contains('$') => Ok("rule"),
-        text => Err(format!("nothing counts by {text}")),
+        "$binary_remote_addr" | "$remote_addr" => Ok("client".to_owned()),
+        "$server_name" => Ok("site".to_owned()),
+        text if !text.contains('$') => Ok("rule".to_owned()),
+        text => {
+            let field = text.strip_prefix("$http_").filter(|_| !forwarded::is_removed(&text[1..]));
+            let is_name =
+                |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            let field = field.filter(is_name).ok_or(format!("nothing counts by {text}"))?;
+            Ok(format!("header.{}", field.replace('_', "-")))
+        }
     }
+}
+
+/// Returns what a `map` counts by, and the requests for which it has no empty value.
+fn counted(map: &Directive, variables: &Variables) -> Result<(String, Vec<Tests>), String> {
+    let mut keys: Vec<&str> = map.inner().iter().map(|one| one.arg(0)).collect();
+    keys.retain(|key| !key.is_empty());
+    keys.sort_unstable();
+    keys.dedup();
+    let [by] = keys[..] else { return Err("the map has several values".to_owned()) };
+    Ok((key(by)?, mapped_fields::not_empty(map, variables)?))
 }
 
 fn rate(text: &str) -> Option<String> {
@@ -78,10 +117,9 @@ pub fn write(place: &Place<'_, '_>, before: Option<&Scope<'_>>, zones: &Zones, o
         requests(one, place, zones, out);
     }
     for one in all("limit_conn") {
-        let zone = zones.of(one, one.arg(0)).map(|zone| zone.key.clone().unwrap_or_default());
-        match (zone, one.arg(1).parse::<u32>()) {
-            (Ok(key), Ok(most @ 1..)) => {
-                let mut rule = draft(one, place, key);
+        match (zones.of(one, one.arg(0)), one.arg(1).parse::<u32>()) {
+            (Ok(zone), Ok(most @ 1..)) => {
+                let Some(mut rule) = draft(one, place, zone, out) else { continue };
                 rule.set("limit-name", text(one.arg(0)));
                 rule.set("limit-concurrent", most.to_string());
                 rule.push(out);
@@ -101,9 +139,9 @@ fn requests(one: &Directive, place: &Place<'_, '_>, zones: &Zones, out: &mut Out
     let name = option("zone=").unwrap_or_default();
     let found = zones.of(one, name).and_then(|zone| {
         let rate = zone.rate.clone().ok_or("expected a rate such as 10r/s")?;
-        Ok((rate, zone.key.clone()?))
+        Ok((rate, zone))
     });
-    let (rate, key) = match found {
+    let (rate, zone) = match found {
         Ok(found) => found,
         Err(why) => return out.lose(&one.at, "limit_req", &why),
     };
@@ -111,7 +149,7 @@ fn requests(one: &Directive, place: &Place<'_, '_>, zones: &Zones, out: &mut Out
     let burst = number("burst=").unwrap_or(0);
     let undelayed = if one.args.iter().any(|arg| arg == "nodelay") { burst } else { 0 };
     let queue = burst.saturating_sub(number("delay=").unwrap_or(undelayed));
-    let mut rule = draft(one, place, key);
+    let Some(mut rule) = draft(one, place, zone, out) else { return };
     rule.set("limit-name", text(name));
     rule.set("limit-rate", text(&rate));
     for (key, count) in [("limit-burst", burst), ("limit-queue", queue)] {
@@ -123,9 +161,26 @@ fn requests(one: &Directive, place: &Place<'_, '_>, zones: &Zones, out: &mut Out
 }
 
 /// Returns the rule of a limit of requests.
-fn draft(one: &Directive, place: &Place<'_, '_>, key: &str) -> RuleDraft {
+fn draft(
+    one: &Directive,
+    place: &Place<'_, '_>,
+    zone: &Zone,
+    out: &mut Output,
+) -> Option<RuleDraft> {
     let mut rule = place.rule(&one.name);
     rule.continues = true;
+    if !zone.any.is_empty() {
+        let any =
+            if rule.any.is_empty() { Ok(zone.any.clone()) } else { both(&rule.any, &zone.any) };
+        match any {
+            Ok(any) => rule.any = any,
+            Err(why) => {
+                out.lose(&one.at, &one.name, &why);
+                return None;
+            }
+        }
+    }
+    let key = zone.key.as_deref().unwrap_or_default();
     if key != "client" {
         rule.set("limit-by", text(key));
     }
@@ -137,7 +192,7 @@ fn draft(one: &Directive, place: &Place<'_, '_>, key: &str) -> RuleDraft {
     if of("dry_run") == Some("on") {
         rule.set("limit-dry-run", "true");
     }
-    rule
+    Some(rule)
 }
 
 fn bandwidth(place: &Place<'_, '_>, out: &mut Output) {

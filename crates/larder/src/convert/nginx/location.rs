@@ -3,6 +3,7 @@
 use crate::convert::nginx::backend::Servers;
 use crate::convert::nginx::condition::{Alternatives, truth};
 use crate::convert::nginx::joined_fields::{self, Added, Joined};
+use crate::convert::nginx::mapped_fields;
 use crate::convert::nginx::media_types;
 use crate::convert::nginx::min_uses;
 use crate::convert::nginx::replies::Place;
@@ -185,6 +186,7 @@ pub fn own_fields(
         }
         match scope.template(value, name) {
             Some(value) => all.push(Added { key, value, is_always, at: field }),
+            None if mapped_fields::write(field, scope, &ADDED, rule, out) => {}
             None => out.lose(&field.at, &format!("add_header {key}"), "unknown variable"),
         }
     }

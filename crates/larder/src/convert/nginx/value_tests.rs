@@ -237,3 +237,39 @@ fn referers_are_tested_by_expressions() {
         losses: &[],
     }]);
 }
+
+#[test]
+fn limits_count_by_fields_and_by_maps_with_exceptions() {
+    check(&[Row {
+        text: "geo $own { default 0; 10.0.0.0/8 1; }
+            map $own $key { 0 $binary_remote_addr; 1 ''; }
+            limit_req_zone $http_apikey zone=a:1m rate=1r/s;
+            limit_req_zone $key zone=b:1m rate=2r/s;
+            limit_req_zone $http_x_real_ip zone=c:1m rate=2r/s; ---
+            location / { limit_req zone=a; limit_req zone=b; limit_req zone=c;
+              proxy_pass http://a; }",
+        has: &[
+            "headers = [\"apikey: ~.\"]\nthen = \"continue\"\nlimit-by = \"header.apikey\"",
+            "classes = [\"own=0\"]\nthen = \"continue\"\nlimit-status",
+        ],
+        lacks: &["limit-by = \"client\""],
+        losses: &["$http_x_real_ip", "limit_req"],
+    }]);
+}
+
+#[test]
+fn fields_by_a_map_of_the_origin_are_rules() {
+    check(&[Row {
+        text: "map $http_origin $cors { default ''; https://a.test $http_origin;
+            ~^https://.*\\.b\\.test$ $http_origin; } ---
+            location / { add_header Access-Control-Allow-Origin $cors always;
+              add_header Vary Origin; proxy_pass http://a; }",
+        has: &[
+            "any = [{ headers = [\"origin: https://a.test\"] }, \
+             { headers = ['origin: ~^https://.*\\.b\\.test$'] }]",
+            "then = \"continue\"\nclient-set = [\"Access-Control-Allow-Origin: {header.origin}\"]",
+        ],
+        lacks: &[],
+        losses: &[],
+    }]);
+}
