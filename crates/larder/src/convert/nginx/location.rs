@@ -546,7 +546,8 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
         let all = scope.all(&[name]);
         all.iter().flat_map(|one| one.args.clone()).collect()
     };
-    let (bypass, no_store) = (tokens("proxy_cache_bypass"), tokens("proxy_no_cache"));
+    let (bypass, mut no_store) = (tokens("proxy_cache_bypass"), tokens("proxy_no_cache"));
+    unstored_by_response(place, name, &mut no_store, out);
     let mut both = Alternatives::default();
     let (mut unstored, mut refreshed) = (Alternatives::default(), Alternatives::default());
     let at = scope.get("proxy_cache_bypass").or(scope.get("proxy_no_cache"));
@@ -600,6 +601,32 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
         };
         rule.continues = true;
         rule.set(key, value);
+        rule.push(out);
+    }
+}
+
+/// Pushes the rule of fields of responses that are not stored, and takes their variables out.
+fn unstored_by_response(
+    place: &Place<'_, '_>,
+    name: &str,
+    tokens: &mut Vec<String>,
+    out: &mut Output,
+) {
+    let mut entries = Vec::new();
+    tokens.retain(|token| {
+        let field = token.strip_prefix("$upstream_http_");
+        let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let Some(field) = field.filter(is_name) else { return true };
+        // Its value is neither empty nor 0.
+        let test = format!("{}: ~[^0]|..", field.replace('_', "-"));
+        entries.push(format!("{{ headers = {}, store = false }}", list(&[test])));
+        false
+    });
+    if !entries.is_empty() {
+        let mut rule = RuleDraft::new(&format!("{name} not stored"), place.when);
+        rule.any = place.any.to_vec();
+        rule.continues = true;
+        rule.set("responses", format!("[{}]", entries.join(", ")));
         rule.push(out);
     }
 }

@@ -258,6 +258,20 @@ fn limits_count_by_fields_and_by_maps_with_exceptions() {
 }
 
 #[test]
+fn responses_are_not_stored_by_their_fields() {
+    check(&[Row {
+        text: "proxy_cache_path /c keys_zone=z:1m; --- location / { proxy_cache z;
+            proxy_no_cache $upstream_http_x_no_cache $arg_n; proxy_pass http://a; }",
+        has: &[
+            "responses = [{ headers = [\"x-no-cache: ~[^0]|..\"], store = false }]",
+            "query = [\"n\"]",
+        ],
+        lacks: &["\nbypass"],
+        losses: &[],
+    }]);
+}
+
+#[test]
 fn fields_by_a_map_of_the_origin_are_rules() {
     check(&[Row {
         text: "map $http_origin $cors { default ''; https://a.test $http_origin;
