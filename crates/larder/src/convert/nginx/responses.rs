@@ -4,6 +4,7 @@ use proxy::rules::request_rules::{LocationRewrite, Substitute};
 
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::RuleDraft;
 
@@ -91,6 +92,14 @@ pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         let (sent, statuses): (Vec<&String>, Vec<&String>) =
             rest.iter().partition(|one| one.starts_with('='));
         let sent = sent.first().map(|one| one.trim_start_matches('='));
+        if let Some((status, text)) = named_text(scope, target) {
+            let sent = sent.map(|sent| if sent.is_empty() { status } else { sent });
+            let sent = sent.map(|sent| format!("{sent} ")).unwrap_or_default();
+            for status in statuses {
+                rule.add("error-page", format!("{status} {sent}{}", escaped(text)));
+            }
+            continue;
+        }
         let file = target.starts_with('/').then(|| file(scope, target)).flatten();
         let (Some(file), Some(true) | None) = (file, sent.map(|sent| !sent.is_empty())) else {
             out.lose(&page.at, "error_page", "only files below a root have an equivalent");
@@ -104,6 +113,29 @@ pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     if rule.has("error-page") && !scope.is_on("proxy_intercept_errors") {
         rule.set("error-page-for", text("proxy"));
     }
+}
+
+/// Returns whether an `error_page` leads to a named location whose text is a page.
+pub fn has_text(scope: &Scope<'_>, page: &Directive) -> bool {
+    let target = page.args.last().filter(|_| page.name == "error_page");
+    target.is_some_and(|target| named_text(scope, target).is_some())
+}
+
+/// Returns status and text of a named location that has nothing but a `return` with a plain text.
+fn named_text<'a>(scope: &Scope<'a>, target: &str) -> Option<(&'a str, &'a str)> {
+    let named = scope.locations().find(|one| one.args == [target])?;
+    let name = |one: &Directive| one.name.clone();
+    let names: Vec<String> = named.inner().iter().map(name).collect();
+    let is_known = |name: &String| matches!(name.as_str(), "return" | "internal");
+    let answer = named.inner().iter().find(|one| one.name == "return")?;
+    let (status, text) = (answer.arg(0), answer.arg(1));
+    let is_status = status.parse::<u16>().is_ok_and(|code| code == 200 || code >= 400);
+    // A status or a file's name would begin so.
+    let is_text = !text.is_empty()
+        && !text.contains('$')
+        && !text.starts_with(|c: char| c == '@' || c.is_ascii_digit());
+    (target.starts_with('@') && names.iter().all(is_known) && is_status && is_text)
+        .then_some((status, text))
 }
 
 /// Returns whether an `error_page` leads redirects of the origin to a named location that asks for

@@ -431,7 +431,8 @@ fn rules(
         .filter_map(|inner| inner.own("try_files")?.args.last())
         .collect();
     walk(server.block(), &mut |one| {
-        reached.extend(one.args.last().filter(|_| responses::follows(&scope, one)));
+        let is_reached = responses::follows(&scope, one) || responses::has_text(&scope, one);
+        reached.extend(one.args.last().filter(|_| is_reached));
     });
     for (one, why) in lost.into_iter().filter(|(one, _)| !reached.contains(&&one.args[0])) {
         out.lose(&one.at, &format!("location {}", one.args.join(" ")), why);

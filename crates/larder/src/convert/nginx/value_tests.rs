@@ -287,3 +287,16 @@ fn fields_by_a_map_of_the_origin_are_rules() {
         losses: &[],
     }]);
 }
+
+#[test]
+fn texts_of_named_locations_are_error_pages() {
+    check(&[Row {
+        text: "location / { error_page 502 504 = @down; error_page 404 @none;
+              error_page 500 @json; proxy_pass http://a; }
+            location @down { return 503 'Back soon'; } location @none { return 410 'Not here'; }
+            location @json { default_type application/json; return 500 '{}'; }",
+        has: &["error-page = [\"502 503 Back soon\", \"504 503 Back soon\", \"404 Not here\"]"],
+        lacks: &["{}"],
+        losses: &["location @json", "error_page"],
+    }]);
+}
