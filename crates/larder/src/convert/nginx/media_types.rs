@@ -25,7 +25,8 @@ pub fn general(block: &[Directive], out: &mut Output) {
         for (extension, kind) in entries(&[types]) {
             let usual = usual(extension);
             let is_known = usual == kind || (is_usual_file && usual != UNKNOWN);
-            if !is_known || (is_usual_file && is_active(&usual) && usual != kind) {
+            // Browsers must not run what nginx sends as another type.
+            if !is_known || (is_usual_file && is_active(&usual) && !is_active(kind)) {
                 chosen.push(format!("{extension}={kind}"));
             }
         }
@@ -75,6 +76,9 @@ pub fn of_location(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             of_unknown(one, default, rule, out);
         }
         return;
+    }
+    if let Some(at) = at.filter(|_| scope.is_on("autoindex")) {
+        out.lose(&at.at, "types", "listings of directories have the type of files");
     }
     // The type by Larder, and that of nginx.
     let mut wanted: BTreeMap<String, &str> = BTreeMap::new();
