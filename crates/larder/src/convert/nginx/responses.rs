@@ -98,6 +98,10 @@ pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             for status in statuses {
                 rule.add("error-page", format!("{status} {sent}{}", escaped(text)));
             }
+            let kind = scope.of_server().arg("default_type").unwrap_or("text/plain");
+            if kind != "text/plain" && !kind.ends_with("octet-stream") {
+                out.lose(&page.at, "error_page", "the text is sent as text/plain");
+            }
             continue;
         }
         let file = target.starts_with('/').then(|| file(scope, target)).flatten();

@@ -178,14 +178,15 @@ fn media_types_of_locations_are_kept() {
             text: "default_type application/octet-stream; --- root /srv;
                 location = /a { default_type application/json; return 200 '{}'; }
                 location = /b { default_type application/json; }
-                location /c/ { default_type text/html; }",
+                location /c/ { default_type text/html; }
+                location /d/ { types { } default_type text/plain; autoindex on; }",
             has: &[
                 "client-set = [\"Content-Type: application/json\"]\n",
                 "headers = [\"Content-Type: application/octet-stream*\"], client-set = \
                  [\"Content-Type: application/json\"]",
             ],
             lacks: &["text/html"],
-            losses: &["default_type"],
+            losses: &["default_type", "root", "types"],
         },
     ]);
 }
@@ -290,13 +291,22 @@ fn fields_by_a_map_of_the_origin_are_rules() {
 
 #[test]
 fn texts_of_named_locations_are_error_pages() {
-    check(&[Row {
-        text: "location / { error_page 502 504 = @down; error_page 404 @none;
+    check(&[
+        Row {
+            text: "location / { error_page 502 504 = @down; error_page 404 @none;
               error_page 500 @json; proxy_pass http://a; }
             location @down { return 503 'Back soon'; } location @none { return 410 'Not here'; }
             location @json { default_type application/json; return 500 '{}'; }",
-        has: &["error-page = [\"502 503 Back soon\", \"504 503 Back soon\", \"404 Not here\"]"],
-        lacks: &["{}"],
-        losses: &["location @json", "error_page"],
-    }]);
+            has: &["error-page = [\"502 503 Back soon\", \"504 503 Back soon\", \"404 Not here\"]"],
+            lacks: &["{}"],
+            losses: &["location @json", "error_page"],
+        },
+        Row {
+            text: "default_type application/json; --- location @a { return 404 '{}'; }
+            location / { error_page 404 @a; proxy_pass http://a; }",
+            has: &["error-page = [\"404 {{}}\"]"],
+            lacks: &[],
+            losses: &["error_page"],
+        },
+    ]);
 }
