@@ -144,12 +144,7 @@ fn of_first(key: &str, name: &str, value: Option<&str>, is_not: bool) -> Alterna
     if holds {
         return Alternatives::of(test(&has, true));
     }
-    let mut other = test(&twice, true);
-    if !is_cookie && is_text && !value.contains('%') {
-        // Rules decode the value, too.
-        other.add("urls", [format!("~{begin}[^&]*%")]);
-    }
-    let any = vec![test(&has, false), other];
+    let any = vec![test(&has, false), test(&twice, true)];
     Alternatives::any_of(any)
 }
 

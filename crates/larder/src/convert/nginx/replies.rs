@@ -305,7 +305,7 @@ fn own_path(status: u16, url: &str) -> Option<String> {
         .strip_prefix("$http_host")
         .or_else(|| rest.strip_prefix("$host:$server_port"))
         .filter(|path| matches!(status, 301 | 302 | 303 | 307 | 308) && path.starts_with('/'))?;
-    let is_plain = path.bytes().nth(1).is_none_or(|byte| byte.is_ascii_alphanumeric());
+    let is_plain = path.as_bytes().get(1).is_none_or(u8::is_ascii_alphanumeric);
     is_plain.then(|| path.to_owned())
 }
 
