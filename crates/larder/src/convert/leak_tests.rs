@@ -453,6 +453,28 @@ const VCL_ACCESS: &[Row] = &[
         &["501"],
     ),
     vcl(
+        "exceptions of a list",
+        "acl own { \"10.0.0.0\"/30; ! \"10.0.0.1\"; } sub vcl_recv {
+             if (req.method == \"PURGE\") { if (client.ip !~ own) { return (synth(405)); } }
+             if (client.ip !~ own) { return (synth(403)); } }",
+        &[
+            "from = [\"10.0.0.0\", \"10.0.0.2/31\"]",
+            "not-clients = [\"10.0.0.0\", \"10.0.0.2/31\"]\ndeny = true",
+        ],
+        &[],
+    ),
+    vcl(
+        "lost entries of a list",
+        "acl bad { \"bad.test\"; \"10.0.0.1\"; } acl own { \"10.0.0.0\"/8; ! \"bad.test\"; }
+             sub vcl_recv { if (req.url ~ \"^/a\" && client.ip ~ bad) { return (synth(403)); }
+             if (req.url ~ \"^/b\" && client.ip !~ own) { return (synth(403)); } }",
+        &[
+            "paths = [\"~^/a\"]\ndeny = true",
+            "paths = [\"~^/b\"]\nnot-clients = [\"0.0.0.0/32\"]\ndeny = true",
+        ],
+        &[],
+    ),
+    vcl(
         "methods that pass",
         "sub vcl_recv {
              if (req.method != \"GET\" && req.method != \"HEAD\" && req.method != \"POST\") {

@@ -4,6 +4,7 @@
 //! return (pass); }` has the opposite of that condition. Every statement becomes a rule that
 //! continues, except for responses.
 
+mod acl;
 mod backends;
 mod bans;
 mod careful;
@@ -22,8 +23,8 @@ use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{shorter, time};
+use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::backends::Backends;
-use crate::convert::vcl::condition::Acls;
 use crate::convert::vcl::syntax::Statement;
 use crate::convert::vcl::walk::{Sub, Walk};
 
@@ -50,7 +51,7 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
         match one.word(0) {
             "vcl" | "import" => {}
             "acl" => {
-                acls.insert(one.word(1).to_owned(), networks(one, &mut out));
+                acls.insert(one.word(1).to_owned(), acl::read(one, &mut out));
             }
             "probe" => backends.probe(one.word(1), one.inner()),
             "backend" => backends.add(one, &mut out),
@@ -127,34 +128,4 @@ fn defaults(out: &mut Output) {
     let times: Vec<String> = STORED.iter().map(|status| format!("{status} 2m")).collect();
     rule.set("default-ttl", list(&times));
     rule.push(out);
-}
-
-/// Returns the networks of an `acl`.
-fn networks(acl: &Statement, out: &mut Output) -> Vec<String> {
-    let mut all = Vec::new();
-    for entry in acl.inner() {
-        let words: Vec<&str> = entry.tokens.iter().map(|token| token.text.as_str()).collect();
-        let found = match words[..] {
-            ["localhost"] => {
-                all.push("::1".to_owned());
-                Some("127.0.0.1".to_owned())
-            }
-            [address] => Some(address.to_owned()),
-            [address, "/", bits] => Some(format!("{address}/{bits}")),
-            _ => None,
-        };
-        let is_network = |text: &String| {
-            text.parse::<ipnet::IpNet>().is_ok_and(|network| network.trunc() == network)
-                || text.parse::<std::net::IpAddr>().is_ok()
-        };
-        match found.filter(is_network) {
-            Some(network) => all.push(network),
-            None => out.lose(&entry.at(), "acl", "expected an address or a network"),
-        }
-    }
-    if all.is_empty() {
-        // An empty list would be one for all clients.
-        all.push("0.0.0.0/32".to_owned());
-    }
-    all
 }

@@ -6,6 +6,7 @@ use crate::convert::nginx::condition::compare;
 use crate::convert::nginx::named_values::{Case, Comparison};
 use crate::convert::rule_draft::{ALSO, NOT_STATUSES, RESPONSE_HEADERS, Tests, is_headers};
 use crate::convert::url_test;
+use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::edited_url::EditedUrl;
 use crate::convert::vcl::syntax::{Kind, Token};
 
@@ -23,9 +24,6 @@ const DEPTH_MAX: usize = 32;
 pub const STATUS: &str = "statuses";
 
 pub const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
-
-/// Networks by the name of their list.
-pub type Acls = BTreeMap<String, Vec<String>>;
 
 /// Request fields that the configuration itself has set, by their names in lower case: where they
 /// are, if that is known.
@@ -225,9 +223,8 @@ impl<'a> Parser<'a> {
         let text = value.text.as_str();
         match name {
             "client.ip" => {
-                let networks = self.acls.get(text).ok_or("expected the name of an acl")?;
-                let key = if operator.starts_with('!') { "not-clients" } else { "clients" };
-                Ok(vec![Tests(vec![(key.to_owned(), networks.clone())])])
+                let is_not = operator.starts_with('!');
+                self.client(text, is_not)
             }
             "beresp.status" | "resp.status" => statuses(operator, text),
             _ if name.starts_with("beresp.http.") => self.field_of_response(name, operator, text),
@@ -257,6 +254,20 @@ impl<'a> Parser<'a> {
                 self.compared(&theirs, name, operator, text)
             }
         }
+    }
+
+    /// A test of the client's address. What is known of a list may be fewer clients than it has.
+    fn client(&mut self, acl: &str, is_not: bool) -> Result<Cases, String> {
+        let known = self.acls.get(acl).ok_or("expected the name of an acl")?;
+        if known.is_partial {
+            let why = format!("entries of acl {acl} are lost");
+            if is_not != self.widens {
+                return self.wider(vec![Tests::default()], &why);
+            }
+            self.inexact.get_or_insert(why);
+        }
+        let key = if is_not { "not-clients" } else { "clients" };
+        Ok(vec![Tests(vec![(key.to_owned(), known.networks.clone())])])
     }
 
     /// A test of a field of the response.

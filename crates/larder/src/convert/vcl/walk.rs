@@ -1,25 +1,26 @@
 //! Statements of subroutines as rules.
 
+mod edits;
+mod lifetimes;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
-use crate::convert::rule_draft::{NOT_STATUSES, RuleDraft, Tests};
-use crate::convert::units_of_others::{shorter, time};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::backends::Backends;
 use crate::convert::vcl::bans;
 use crate::convert::vcl::careful;
-use crate::convert::vcl::condition::{
-    Acls, CLASSES, Cases, Edited, Parser, STATUS, both_also, merge, negated,
-};
-use crate::convert::vcl::edited_url::Left;
+use crate::convert::vcl::condition::{Cases, Edited, Parser, STATUS, both_also, merge, negated};
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::idle_subs::Hints;
 use crate::convert::vcl::refusal::{
     ends, has_lifetime, has_pass, has_uncacheable, is_refusal, refuses,
 };
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
+use crate::convert::vcl::walk::edits::template;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sub {
@@ -379,36 +380,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads `if (beresp.ttl < 5m) { set beresp.ttl = 5m; }`, and the same of `beresp.grace`.
-    fn bounds(
-        &mut self,
-        tokens: &[Token],
-        inner: &[&Statement],
-        rest: &Cases,
-        out: &mut Output,
-    ) -> bool {
-        let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
-        let (["(", name, "<", least, ")"], [set]) = (&words[..], inner) else { return false };
-        let is_set = set.word(0) == "set" && set.tokens.len() == 4;
-        if !is_set || set.word(1) != *name || set.word(3) != *least {
-            return false;
-        }
-        match (*name, time(least)) {
-            // A grace that the response states is its own.
-            ("beresp.grace", Some(_)) => {
-                let reason = "a grace that the response states stays as it is";
-                out.note(&set.at(), name, reason);
-                self.response(name, least, 1, rest, out).is_ok()
-            }
-            // Behind a test of what is not stored, the bound is not for that.
-            ("beresp.ttl", Some(value)) if !self.keeps_stated => {
-                self.each("ttl", rest, false, |rule| rule.set("min-ttl", text(&value)), out);
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Reads the usual ways to purge: `if (req.method == "PURGE") { if (client.ip !~ acl) … }`, and
     /// the same with another method or a ban.
     fn purges(&self, tokens: &[Token], inner: &[&Statement], out: &mut Output) -> bool {
@@ -422,7 +393,7 @@ impl<'a> Walk<'a> {
         inner.iter().for_each(|one| names_in(one, &mut names));
         let list_name = names.iter().find_map(|name| self.acls.get(name.as_str()));
         match list_name {
-            Some(networks) => out.set("purge.from", list(networks)),
+            Some(acl) => out.set("purge.from", list(&acl.networks)),
             None if out.get("purge.from").is_some() => {}
             None => {
                 let at = tokens.first().map(|token| token.at.clone()).unwrap_or_default();
@@ -430,26 +401,6 @@ impl<'a> Walk<'a> {
             }
         }
         true
-    }
-
-    /// `if (obj.hits > 0) { set resp.http.X-Cache = "HIT"; }`.
-    fn hits(&self, all: &[&Statement], live: &Cases, out: &mut Output) {
-        let mut known = Vec::new();
-        for one in all.iter().flat_map(|one| one.inner()) {
-            match (one.word(0), one.word(1).strip_prefix("resp.http.")) {
-                ("set", Some(field)) if known.contains(&field) => {}
-                ("set", Some(field)) => {
-                    known.push(field);
-                    let reason = "the words of {outcome} are those of Cache-Status, such as hit";
-                    out.note(&one.at(), one.word(1), reason);
-                    for case in live {
-                        let entry = format!("{field}: {{outcome}}");
-                        self.rule("deliver", case, |rule| rule.add("client-set", entry), out);
-                    }
-                }
-                _ => out.lose(&one.at(), &one.text(), "hits are not counted"),
-            }
-        }
     }
 
     fn rule(&self, name: &str, case: &Tests, with: impl FnOnce(&mut RuleDraft), out: &mut Output) {
@@ -583,47 +534,6 @@ impl<'a> Walk<'a> {
         Some(format!("{sent} {}", template(location.unwrap_or(reason))?))
     }
 
-    fn unset(&mut self, name: &str, live: &Cases, out: &mut Output) -> Result<(), String> {
-        let (key, field) = match name.split_once(".http.") {
-            Some(("req" | "bereq", field)) => ("request-remove", field),
-            Some(("beresp", field)) => ("answer-remove", field),
-            Some(("resp", field)) => ("client-remove", field),
-            _ => return Err("no equivalent of this variable".to_owned()),
-        };
-        if key == "request-remove" && field.eq_ignore_ascii_case("cookie") {
-            self.edited.uncookied.extend(live.clone());
-        } else if key == "request-remove" {
-            self.own_field(field, None);
-        }
-        let lower = field.to_ascii_lowercase();
-        match lower.as_str() {
-            "set-cookie" if self.is_for_stored => {
-                let add = |rule: &mut RuleDraft| rule.add("answer-ignore", "Set-Cookie");
-                self.each("unset", live, false, add, out);
-                return Ok(());
-            }
-            "via" | "age" if key == "client-remove" => {
-                self.each("unset", live, false, |rule| rule.add("hide", &*lower), out);
-                return Ok(());
-            }
-            // Larder sends none of these.
-            "x-varnish" => return Ok(()),
-            _ if CONNECTION.contains(&lower.as_str()) => return Ok(()),
-            _ => {}
-        }
-        self.each("unset", live, key == "answer-remove", |rule| rule.add(key, field), out);
-        Ok(())
-    }
-
-    /// Notes that a request field is set or removed, so that tests behind it are not of the
-    /// client's.
-    fn own_field(&mut self, field: &str, cases: Option<&Cases>) {
-        let field = field.to_ascii_lowercase();
-        let old = self.edited.fields.get(&field).cloned().unwrap_or_else(|| Some(Vec::new()));
-        let all = old.zip(cases).map(|(old, cases)| [old, cases.clone()].concat());
-        self.edited.fields.insert(field, all);
-    }
-
     /// Pushes a rule for each case; one about responses is for all statuses unless they are given.
     fn each(
         &self,
@@ -641,278 +551,6 @@ impl<'a> Walk<'a> {
                 with(rule);
             };
             self.rule(name, case, edit, out);
-        }
-    }
-
-    fn set(
-        &mut self,
-        name: &str,
-        value: &[Token],
-        live: &Cases,
-        out: &mut Output,
-    ) -> Result<(), String> {
-        let first = value.first().map_or("", |token| token.text.as_str());
-        match name {
-            "req.backend_hint" => {
-                let servers = self.backends.get(first).ok_or("there is no such backend")?;
-                if *servers != self.backends.main {
-                    let servers = list(servers);
-                    self.each("backend", live, false, |rule| rule.set("upstream", &*servers), out);
-                }
-                Ok(())
-            }
-            "req.url" => self.url(value, live, out),
-            "req.http.Cookie" | "req.http.cookie" => self.cookie(value, live, out),
-            "beresp.do_gzip" => {
-                out.set("compression.codings", list(&["gzip"]));
-                Ok(())
-            }
-            // Bodies pass as they come, in all cases.
-            "beresp.do_stream" => Ok(()),
-            "beresp.do_esi" => Err("pages are not put together from parts (ESI)".to_owned()),
-            _ if name.starts_with("beresp.") && !name.contains(".http.") => {
-                self.response(name, first, value.len(), live, out)
-            }
-            _ => self.field(name, value, live, out),
-        }
-    }
-
-    /// An edit of the URL.
-    fn url(&mut self, value: &[Token], live: &Cases, out: &mut Output) -> Result<(), String> {
-        match idioms::of_url(value) {
-            Some(Edit::QueryDrop(names)) => {
-                let with = |rule: &mut RuleDraft| {
-                    names.iter().for_each(|name| rule.add("query-drop", name.as_str()));
-                };
-                self.each("url", live, false, with, out);
-                let named = names.iter().map(|name| format!("*{name}")).collect();
-                let named = vec![Tests(vec![("query".to_owned(), named)])];
-                let changed = both_also(live, &named).unwrap_or_else(|_| live.clone());
-                self.edited.url.edit(&changed, Left::Less);
-            }
-            Some(Edit::QueryNone) => {
-                self.each("url", live, false, |rule| rule.set("query-keep", "[]"), out);
-                self.edited.url.edit(live, Left::Path);
-            }
-            Some(Edit::QuerySort) => {
-                self.each("url", live, false, |rule| rule.set("query-sort", "true"), out);
-                self.edited.url.edit(live, Left::Sorted);
-            }
-            Some(_) => {}
-            None => {
-                self.edited.url.edit(live, Left::Unknown);
-                return Err("no equivalent of this change".to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    fn cookie(&mut self, value: &[Token], live: &Cases, out: &mut Output) -> Result<(), String> {
-        match idioms::of_cookie(value).ok_or("no equivalent of this change")? {
-            Edit::CookieRemove(names) => {
-                let with = |rule: &mut RuleDraft| {
-                    names.iter().for_each(|name| rule.add("cookie-remove", name.as_str()));
-                };
-                self.each("cookies", live, false, with, out);
-                self.removes_some = true;
-            }
-            Edit::CookieKeep(names) => {
-                let with = |rule: &mut RuleDraft| {
-                    names.iter().for_each(|name| rule.add("cookie-keep", name.as_str()));
-                };
-                self.each("cookies", live, false, with, out);
-                self.kept.extend(names);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Lifetimes of a response.
-    fn response(
-        &mut self,
-        name: &str,
-        first: &str,
-        count: usize,
-        live: &Cases,
-        out: &mut Output,
-    ) -> Result<(), String> {
-        let is_off = name == "beresp.uncacheable";
-        if is_off && first != "true" {
-            return Ok(());
-        }
-        let value = if is_off { Some("0s".to_owned()) } else { time(first) };
-        let value = value.filter(|_| count == 1).ok_or("expected a duration")?;
-        // How long Varnish remembers that a response is not stored.
-        if self.uncacheable == *live && matches!(name, "beresp.ttl" | "beresp.grace") {
-            return Ok(());
-        }
-        if is_off {
-            self.uncacheable.clone_from(live);
-        }
-        let has_status = live.iter().any(|case| self.is_for_some(case));
-        match name {
-            "beresp.uncacheable" | "beresp.ttl"
-                if value == "0s" && live.iter().all(|case| case.get(STATUS).is_none()) =>
-            {
-                let mut all = live.iter().filter(|case| case.0.len() == 1);
-                let all = all.find_map(|case| case.get(NOT_STATUSES));
-                self.stored = all.cloned().or(self.stored.take());
-                self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
-            }
-            "beresp.uncacheable" | "beresp.ttl" => {
-                if value == "0s" {
-                    let of = live.iter().filter_map(|case| case.get(STATUS));
-                    self.unstored.extend(of.flatten().cloned());
-                }
-                live.iter().for_each(|case| self.lifetime(case, &value, out));
-            }
-            _ if has_status => return Err("a status does not decide on this".to_owned()),
-            "beresp.grace" => {
-                let healthy = self.hints.healthy_grace.as_deref().unwrap_or(first);
-                let healthy = time(shorter(healthy, first)).ok_or("expected a duration")?;
-                let with = |rule: &mut RuleDraft| {
-                    rule.set("stale-while-revalidate", text(&healthy));
-                    for key in ["stale-if-error", "stale-when-unreachable"] {
-                        rule.set(key, text(&value));
-                    }
-                };
-                self.each("grace", live, false, with, out);
-            }
-            "beresp.keep" => {
-                self.each("keep", live, false, |rule| rule.set("keep", text(&value)), out);
-            }
-            _ => return Err("no equivalent of this variable".to_owned()),
-        }
-        Ok(())
-    }
-
-    /// Returns whether a case is for some of the responses that may be stored.
-    fn is_for_some(&self, case: &Tests) -> bool {
-        case.0.iter().any(|(key, values)| match key.as_str() {
-            // What is left out is not stored.
-            STATUS if self.stored.is_some() => {
-                !self.stored.iter().flatten().all(|one| values.contains(one))
-            }
-            STATUS => CLASSES.iter().any(|class| {
-                ![values, &self.unstored].iter().any(|list| list.iter().any(|one| one == class))
-            }),
-            NOT_STATUSES => !values.iter().all(|status| self.unstored.contains(status)),
-            key => key.starts_with("responses."),
-        })
-    }
-
-    /// Pushes the lifetime of the statuses of a case. The list of a later rule replaces that of an
-    /// earlier one, so it is pushed with what the earlier one says of other statuses.
-    fn lifetime(&mut self, case: &Tests, value: &str, out: &mut Output) {
-        let all = crate::convert::vcl::STORED.map(str::to_owned).to_vec();
-        let statuses = case.get(STATUS).unwrap_or(&all).clone();
-        if case.is_of_response() || self.has_entry.get() {
-            let with = |rule: &mut RuleDraft| match value {
-                "0s" => rule.set("store", "false"),
-                value => rule.set("ttl", text(value)),
-            };
-            let mut case = case.clone();
-            case.0.retain(|(key, _)| key != STATUS);
-            case.0.push((STATUS.to_owned(), statuses));
-            return self.rule("ttl", &case, with, out);
-        }
-        let mut when = case.clone();
-        when.0.retain(|(key, _)| key != STATUS);
-        let times: Vec<String> =
-            statuses.iter().map(|status| format!("{status} {value}")).collect();
-        let is_other = |time: &&String| {
-            let status = time.split(' ').next().unwrap_or_default();
-            !statuses.iter().any(|one| one == status)
-        };
-        let mut pushed = vec![(when.clone(), times.clone())];
-        for (earlier, old) in &self.ttls {
-            let Some(joined) = earlier.and(&when).filter(|joined| !joined.is_never()) else {
-                continue;
-            };
-            let rest = old.iter().filter(is_other).cloned();
-            let all: Vec<String> = times.iter().cloned().chain(rest).collect();
-            match pushed.iter_mut().find(|(known, _)| *known == joined) {
-                Some((_, old)) => *old = all,
-                None => pushed.push((joined, all)),
-            }
-        }
-        let key = if self.keeps_stated { "default-ttl" } else { "ttl" };
-        for (when, times) in &pushed {
-            self.rule("ttl", when, |rule| rule.set(key, list(times)), out);
-        }
-        if self.ttls.len() < 64 {
-            self.ttls.extend(pushed);
-        }
-    }
-
-    fn field(
-        &mut self,
-        name: &str,
-        value: &[Token],
-        live: &Cases,
-        out: &mut Output,
-    ) -> Result<(), String> {
-        let Some((message, field)) = name.split_once(".http.") else {
-            return Err("no equivalent of this variable".to_owned());
-        };
-        let key = match message {
-            "req" | "bereq" => "request-set",
-            "beresp" => "answer-set",
-            "resp" => "client-set",
-            _ => return Err("no equivalent of this variable".to_owned()),
-        };
-        if field.eq_ignore_ascii_case("x-forwarded-for") && key == "request-set" {
-            return Ok(());
-        }
-        // Rules and keys have the host without a port anyway.
-        if field.eq_ignore_ascii_case("host") && idioms::removes_port(value) {
-            return Ok(());
-        }
-        let Some(value) = template(value) else {
-            if key == "request-set" {
-                self.own_field(field, None);
-            }
-            return Err("no equivalent of this value".to_owned());
-        };
-        match (key, field.to_ascii_lowercase().as_str()) {
-            ("request-set", "host") => {
-                self.each("host", live, false, |rule| rule.set("set-host", text(&value)), out);
-            }
-            _ => {
-                if key == "request-set" {
-                    self.own_field(field, Some(live));
-                }
-                let entry = format!("{field}: {value}");
-                self.each("set", live, key == "answer-set", |rule| rule.add(key, &*entry), out);
-            }
-        }
-        Ok(())
-    }
-
-    fn hashed(&self, one: &Statement, live: &Cases, out: &mut Output) {
-        let value = one.word(2);
-        let is_single = one.tokens.len() == 4;
-        let inner = one.tokens.get(2..one.tokens.len().saturating_sub(1)).unwrap_or_default();
-        if let Some(cookie) = idioms::value_of_cookie(inner) {
-            return self.each("hash", live, false, |rule| rule.add("key-cookies", &*cookie), out);
-        }
-        match value.strip_prefix("req.http.") {
-            // Host and URL are in every key.
-            _ if is_single && matches!(value, "req.url" | "server.ip" | "client.ip") => {
-                if value == "client.ip" {
-                    out.lose(&one.at(), &one.text(), "not part of the key: the cache is not used");
-                    self.each("hash", live, false, |rule| rule.set("bypass", "true"), out);
-                }
-            }
-            Some(field) if is_single && field.eq_ignore_ascii_case("host") => {}
-            Some(field) if is_single => {
-                self.each("hash", live, false, |rule| rule.add("key-headers", field), out);
-            }
-            _ => {
-                out.lose(&one.at(), &one.text(), "not part of the key: the cache is not used");
-                self.each("hash", live, false, |rule| rule.set("bypass", "true"), out);
-            }
         }
     }
 }
@@ -935,18 +573,6 @@ fn others(
         false => Err(why),
     })
 }
-
-/// Fields of connections, which rules do not edit.
-const CONNECTION: [&str; 8] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "content-length",
-];
 
 /// Returns whether a branch only takes parameters out of the URL, which needs no condition.
 fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
@@ -971,30 +597,4 @@ fn is_key(inner: &[&Statement]) -> bool {
 fn names_in(one: &Statement, names: &mut Vec<String>) {
     names.extend(one.tokens.iter().map(|token| token.text.clone()));
     one.inner().iter().for_each(|inner| names_in(inner, names));
-}
-
-/// Returns a value of texts and variables.
-fn template(value: &[Token]) -> Option<String> {
-    if idioms::removes_query(value) {
-        return Some("{path}".to_owned());
-    }
-    let mut all = String::new();
-    for token in value {
-        match (&token.kind, token.text.as_str()) {
-            (Kind::Text, text) => all.push_str(&escaped(text)),
-            (Kind::Sign, "+") => {}
-            (Kind::Word, "client.ip") => all.push_str("{client_ip}"),
-            (Kind::Word, "req.url" | "bereq.url") => all.push_str("{uri}"),
-            (Kind::Word, "req.method" | "bereq.method") => all.push_str("{method}"),
-            (Kind::Word, "req.xid" | "bereq.xid") => all.push_str("{request_id}"),
-            (Kind::Word, word) => {
-                match word.strip_prefix("be").unwrap_or(word).strip_prefix("req.http.")? {
-                    "host" | "Host" => all.push_str("{host}"),
-                    field => all.push_str(&format!("{{header.{}}}", field.to_ascii_lowercase())),
-                }
-            }
-            _ => return None,
-        }
-    }
-    (!all.is_empty()).then_some(all)
 }
