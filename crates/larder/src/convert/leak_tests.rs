@@ -411,6 +411,15 @@ const VCL_STORING: &[Row] = &[
         &["\nttl"],
     ),
     vcl(
+        "surrogates that forbid storing",
+        "sub vcl_backend_response { if (beresp.ttl <= 0s
+             || beresp.http.Surrogate-Control ~ \"(?i)no-store\"
+             || (!beresp.http.Surrogate-Control && beresp.http.Cache-Control ~ \"no-cache\")) {
+             set beresp.uncacheable = true; set beresp.ttl = 2m; } }",
+        &["responses = [{ headers = [\"surrogate-control: *no-store*\"], store = false }]"],
+        &["targets"],
+    ),
+    vcl(
         "a key that cannot be stated",
         "sub vcl_hash { if (req.http.X-A ~ \"(?=x)\") { hash_data(req.http.X-B); } }",
         &["key-headers = [\"X-B\"]"],

@@ -1,11 +1,10 @@
 //! Tests of responses that Larder makes by itself: what it stores anyway, or never.
 
-use crate::convert::output::{Output, list};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
 /// Returns whether a branch only keeps responses from the cache that Larder does not store: with
 /// `Set-Cookie`, `Vary: *`, without a lifetime, or forbidden by `Cache-Control`.
-pub fn is_default(tokens: &[Token], inner: &[&Statement], out: &mut Output) -> bool {
+pub fn is_default(tokens: &[Token], inner: &[&Statement]) -> bool {
     let is_unstored = |one: &&Statement| {
         // A field of a response that is not stored tells only why.
         (one.word(0) == "set" && one.word(1).starts_with("beresp.http.X-"))
@@ -16,13 +15,12 @@ pub fn is_default(tokens: &[Token], inner: &[&Statement], out: &mut Output) -> b
         inner.iter().any(|one| one.word(1) == "beresp.uncacheable" && one.word(3) == "true")
             || inner.iter().any(|one| one.word(0) == "return" && one.word(2) == "pass")
             || inner.iter().any(|one| one.word(1) == "beresp.ttl" && one.word(3) == "0s");
-    if !is_any || !inner.iter().all(is_unstored) || !are_careful(tokens) {
-        return false;
-    }
-    if tokens.iter().any(|token| token.text.eq_ignore_ascii_case(SURROGATE)) {
-        out.set("caching.targets", list(&["surrogate-control"]));
-    }
-    true
+    is_any && inner.iter().all(is_unstored) && are_careful(tokens)
+}
+
+/// Returns the tests of `Surrogate-Control` in such a condition, which Larder does not look at.
+pub fn tests_of_surrogates(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
+    tokens.windows(3).filter(|test| test[0].text.eq_ignore_ascii_case(SURROGATE) && test[1].is("~"))
 }
 
 const SURROGATE: &str = "beresp.http.surrogate-control";

@@ -216,7 +216,8 @@ impl<'a> Walk<'a> {
             if self.bounds(tokens, &inner, &rest, out) {
                 continue;
             }
-            if careful::is_default(tokens, &inner, out) {
+            if careful::is_default(tokens, &inner) {
+                self.surrogates(tokens, &rest, out);
                 self.keeps_stated |= tokens.iter().any(|token| token.text == "beresp.ttl");
                 continue;
             }
@@ -377,6 +378,16 @@ impl<'a> Walk<'a> {
                 (rest.clone(), rest)
             }
             _ => (rest.clone(), rest),
+        }
+    }
+
+    /// Keeps the responses that a test of `Surrogate-Control` is for from the cache.
+    fn surrogates(&self, tokens: &[Token], rest: &Cases, out: &mut Output) {
+        for test in careful::tests_of_surrogates(tokens) {
+            let found = Parser::new(test, self.acls, &self.edited, true).parse();
+            let cases = found.and_then(|cases| both_also(rest, &cases));
+            let cases = cases.unwrap_or_else(|_| rest.clone());
+            self.each("not stored", &cases, false, |rule| rule.set("store", "false"), out);
         }
     }
 
