@@ -462,6 +462,22 @@ const VCL_ACCESS: &[Row] = &[
         &["501"],
     ),
     vcl(
+        "texts in their case",
+        "sub vcl_recv { if (req.http.X-Token != \"abc\") { return (synth(403)); }
+             if (!(req.http.X-Key ~ \"^a.c\")) { return (synth(403)); } }",
+        &[
+            "headers = [\"!X-Token: ~^abc$\"]\ndeny = true",
+            "headers = [\"X-Token: ~^abc$\", \"!X-Key: ~^a.c\"]\ndeny = true",
+        ],
+        &[],
+    ),
+    vcl(
+        "fields without a text",
+        "sub vcl_recv { if (req.http.X-Token == \"\") { return (synth(403)); } }",
+        &["headers = [\"!X-Token: ~.\"]\ndeny = true"],
+        &[],
+    ),
+    vcl(
         "exceptions of a list",
         "acl own { \"10.0.0.0\"/30; ! \"10.0.0.1\"; } sub vcl_recv {
              if (req.method == \"PURGE\") { if (client.ip !~ own) { return (synth(405)); } }
@@ -880,7 +896,7 @@ const VCL_BOUNDS: &[Row] = &[
                if (bereq.http.Cookie !~ \"a=\" && beresp.http.Set-Cookie ~ \"a=\") {
                  set beresp.ttl = 0s; set beresp.uncacheable = true; }
                unset beresp.http.Set-Cookie; } }",
-        &["answer-ignore = [\"Set-Cookie\"]", "headers = [\"!cookie: *a=*\"]", "store = false"],
+        &["answer-ignore = [\"Set-Cookie\"]", "headers = [\"!Cookie: ~a=\"]", "store = false"],
         &["answer-remove", "lost condition"],
     ),
     vcl(

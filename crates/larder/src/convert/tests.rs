@@ -740,7 +740,7 @@ fn vcl_conditions_on_responses_become_entries() {
     );
     assert_eq!(losses, Vec::<String>::new(), "{toml}");
     for line in [
-        "headers = [\"content-type: image/*\"], ttl = \"1d\" }]",
+        "headers = [\"content-type: ~^image/\"], ttl = \"1d\" }]",
         "responses = [{ larger-than = \"1000\", store = false }]",
         "responses = [{ statuses = [\"404\"], headers = [\"!X-Cache\"], \
          answer-remove = [\"Set-Cookie\"] }]",

@@ -295,10 +295,14 @@ impl<'a> Parser<'a> {
         operator: &str,
         text: &str,
     ) -> Result<Cases, String> {
+        let is_field = theirs.starts_with("$http_");
+        if is_field && let Some(header) = exact(field, operator, text) {
+            return Ok(vec![Tests::one("headers", header)]);
+        }
         let with = Comparison { operator, value: text, case: Case::Any };
         let found = compare(theirs, with, &BTreeMap::new());
         let is_exact = found.as_ref().is_ok_and(|found| found.wider.is_none());
-        let is_regex = matches!(operator, "~" | "!~") && theirs.starts_with("$http_");
+        let is_regex = matches!(operator, "~" | "!~") && is_field;
         let is_long = found.as_ref().is_ok_and(|found| found.any.len() > PATTERNS_MAX);
         if (!is_exact || is_long) && is_regex && text.trim() == text && url_test::urls(text).is_ok()
         {
@@ -362,6 +366,28 @@ impl<'a> Parser<'a> {
         Ok(found.0)
     }
 }
+
+/// Returns the test of a field that is true for the same texts, where patterns are not: those ignore
+/// case, and a field without a text is present.
+fn exact(field: &str, operator: &str, text: &str) -> Option<String> {
+    let is_not = operator.starts_with('!');
+    let is_regex = operator.ends_with('~');
+    let is_empty = if is_regex { EMPTY.contains(&text) } else { text.is_empty() };
+    let has_case = text.contains(|c: char| c.is_ascii_alphabetic()) && !text.starts_with("(?i)");
+    let not = |is_not: bool| if is_not { "!" } else { "" };
+    let regex = match is_regex {
+        _ if is_empty => return Some(format!("{}{field}: ~.", not(!is_not))),
+        _ if !has_case => return None,
+        false => format!("^{}$", literal(text)),
+        true if text.trim() == text => text.to_owned(),
+        true => format!("(?:{text})"),
+    };
+    url_test::urls(&regex).ok()?;
+    Some(format!("{}{field}: ~{regex}", not(is_not)))
+}
+
+/// Expressions that match a field without a text, or none.
+const EMPTY: [&str; 3] = ["^$", "^\\s*$", "^ *$"];
 
 /// Returns the expression that matches a text.
 fn literal(text: &str) -> String {
