@@ -900,6 +900,17 @@ const VCL_BOUNDS: &[Row] = &[
         &["answer-remove", "lost condition"],
     ),
     vcl(
+        "fields for clients of some responses",
+        "sub vcl_deliver {
+             if (resp.http.Cache-Control !~ \"private\" && req.url !~ \"^/static/\") {
+               set resp.http.Cache-Control = \"no-store\"; }
+             if (!resp.http.X-Debug) { unset resp.http.Age; }
+             if (resp.http.Cache-Control) { set resp.http.X-A = \"1\"; } }",
+        &["not-paths = [\"~^/static/\"]\nthen = \"continue\"\nresponses = \
+           [{ headers = [\"!cache-control: ~private\"], client-set = [\"Cache-Control: no-store\"] }]"],
+        &["hide", "X-A"],
+    ),
+    vcl(
         "a path after an edit, in a bypass",
         "sub vcl_recv { set req.url = regsub(req.url, \"x\", \"y\");
              if (req.http.A && req.url !~ \"/b\") { return (pass); } }",

@@ -1,6 +1,6 @@
 //! Conditions of VCL as alternatives of tests, which `&&`, `||` and `!` combine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::convert::nginx::condition::compare;
 use crate::convert::nginx::named_values::{Case, Comparison};
@@ -33,6 +33,8 @@ pub type OwnFields = BTreeMap<String, Option<Cases>>;
 #[derive(Clone, Debug, Default)]
 pub struct Edited {
     pub fields: OwnFields,
+    /// Fields of responses, by their names in lower case.
+    pub response_fields: BTreeSet<String>,
     pub url: EditedUrl,
     /// Requests of which no cookies are left.
     pub uncookied: Cases,
@@ -198,7 +200,7 @@ impl<'a> Parser<'a> {
     }
 
     fn presence(&mut self, name: &str) -> Result<Cases, String> {
-        if let Some(field) = name.strip_prefix("beresp.http.") {
+        if let Some(field) = self.response_field(name)? {
             return Ok(vec![Tests::one(RESPONSE_HEADERS, field)]);
         }
         let field = name.strip_prefix("be").unwrap_or(name).strip_prefix("req.http.");
@@ -227,7 +229,7 @@ impl<'a> Parser<'a> {
                 self.client(text, is_not)
             }
             "beresp.status" | "resp.status" => statuses(operator, text),
-            _ if name.starts_with("beresp.http.") => self.field_of_response(name, operator, text),
+            _ if name.contains("resp.http.") => self.test_of_response(name, operator, text),
             "req.restarts" => match (operator, text) {
                 ("==", "0") => Ok(vec![Tests::default()]),
                 ("!=" | ">", "0") => Ok(Cases::new()),
@@ -270,14 +272,28 @@ impl<'a> Parser<'a> {
         Ok(vec![Tests(vec![(key.to_owned(), known.networks.clone())])])
     }
 
+    /// Returns the name of a field of the response as the server sent it.
+    fn response_field(&self, name: &str) -> Result<Option<String>, String> {
+        let is_client = name.starts_with("resp.");
+        let field = name.strip_prefix("be").unwrap_or(name).strip_prefix("resp.http.");
+        let is_own = |field: &str| self.edited.response_fields.contains(field);
+        match field {
+            Some(field) if is_client && is_own(&field.to_ascii_lowercase()) => {
+                Err(format!("{name} is set before"))
+            }
+            field => Ok(field.map(str::to_owned)),
+        }
+    }
+
     /// A test of a field of the response.
-    fn field_of_response(
+    fn test_of_response(
         &mut self,
         name: &str,
         operator: &str,
         text: &str,
     ) -> Result<Cases, String> {
-        let field = name.trim_start_matches("beresp.http.").to_ascii_lowercase();
+        let field = self.response_field(name)?.ok_or("expected a field of the response")?;
+        let field = field.to_ascii_lowercase();
         let theirs = format!("$http_{}", field.replace('-', "_"));
         let operator = if operator == "==" { "=" } else { operator };
         if theirs.ends_with("http_host") || !["=", "!=", "~", "!~"].contains(&operator) {

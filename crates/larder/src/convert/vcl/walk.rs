@@ -73,6 +73,10 @@ pub struct Walk<'a> {
     ttls: Vec<(Tests, Vec<String>)>,
     /// True once an entry of `responses` was pushed.
     has_entry: Cell<bool>,
+    /// Fields for clients of which such an entry decides.
+    entry_fields: Vec<String>,
+    /// The rule has to be an entry, behind another.
+    is_repeated: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -101,6 +105,8 @@ impl<'a> Walk<'a> {
             stored: None,
             ttls: Vec::new(),
             has_entry: Cell::new(false),
+            entry_fields: Vec::new(),
+            is_repeated: false,
         }
     }
 
@@ -421,7 +427,7 @@ impl<'a> Walk<'a> {
         let mut rule = RuleDraft::new(name, &when);
         rule.continues = true;
         // Entries apply after the keys of rules, so what follows an entry has to be one.
-        let is_behind = self.kind == Sub::Response && self.has_entry.get();
+        let is_behind = self.is_repeated || (self.kind == Sub::Response && self.has_entry.get());
         if case.is_of_response() || is_behind {
             with(&mut rule);
             if rule.fits_entry() {

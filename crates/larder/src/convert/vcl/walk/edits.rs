@@ -48,6 +48,9 @@ impl Walk<'_> {
             self.own_field(field, None);
         }
         let lower = field.to_ascii_lowercase();
+        if matches!(key, "answer-remove" | "client-remove") {
+            self.edited.response_fields.insert(lower.clone());
+        }
         match lower.as_str() {
             "set-cookie" if self.is_for_stored => {
                 let add = |rule: &mut RuleDraft| rule.add("answer-ignore", "Set-Cookie");
@@ -55,6 +58,9 @@ impl Walk<'_> {
                 return Ok(());
             }
             "via" | "age" if key == "client-remove" => {
+                if live.iter().any(Tests::is_of_response) {
+                    return Err("hidden for all responses, or none".to_owned());
+                }
                 self.each("unset", live, false, |rule| rule.add("hide", &*lower), out);
                 return Ok(());
             }
@@ -63,8 +69,23 @@ impl Walk<'_> {
             _ if CONNECTION.contains(&lower.as_str()) => return Ok(()),
             _ => {}
         }
+        self.is_repeated = self.is_behind_entry(key, &lower, live);
         self.each("unset", live, key == "answer-remove", |rule| rule.add(key, field), out);
+        self.is_repeated = false;
         Ok(())
+    }
+
+    /// Returns whether an entry of `responses` edits the field before this edit, which has to be an
+    /// entry then: those apply behind other edits.
+    fn is_behind_entry(&mut self, key: &str, field: &str, live: &Cases) -> bool {
+        if !key.starts_with("client-") {
+            return false;
+        }
+        let is_behind = self.entry_fields.iter().any(|one| one == field);
+        if live.iter().any(Tests::is_of_response) {
+            self.entry_fields.push(field.to_owned());
+        }
+        is_behind
     }
 
     /// Notes that a request field is set or removed, so that tests behind it are not of the
@@ -176,6 +197,9 @@ impl Walk<'_> {
             "resp" => "client-set",
             _ => return Err("no equivalent of this variable".to_owned()),
         };
+        if matches!(key, "answer-set" | "client-set") {
+            self.edited.response_fields.insert(field.to_ascii_lowercase());
+        }
         if field.eq_ignore_ascii_case("x-forwarded-for") && key == "request-set" {
             return Ok(());
         }
@@ -197,8 +221,11 @@ impl Walk<'_> {
                 if key == "request-set" {
                     self.own_field(field, Some(live));
                 }
+                let lower = field.to_ascii_lowercase();
+                self.is_repeated = self.is_behind_entry(key, &lower, live);
                 let entry = format!("{field}: {value}");
                 self.each("set", live, key == "answer-set", |rule| rule.add(key, &*entry), out);
+                self.is_repeated = false;
             }
         }
         Ok(())
