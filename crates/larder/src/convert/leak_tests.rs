@@ -911,6 +911,13 @@ const VCL_BOUNDS: &[Row] = &[
         &["hide", "X-A"],
     ),
     vcl(
+        "hits by their number",
+        "sub vcl_deliver { if (resp.http.x-varnish ~ \" \") { set resp.http.X-Debug = \"HIT\";
+             set resp.http.X-Grace = req.http.grace; } else { set resp.http.X-Debug = \"MISS\"; } }",
+        &["client-set = [\"X-Debug: {outcome}\"]"],
+        &["MISS", "X-Grace"],
+    ),
+    vcl(
         "a path after an edit, in a bypass",
         "sub vcl_recv { set req.url = regsub(req.url, \"x\", \"y\");
              if (req.http.A && req.url !~ \"/b\") { return (pass); } }",

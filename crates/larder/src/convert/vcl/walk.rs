@@ -179,8 +179,7 @@ impl<'a> Walk<'a> {
         let mut after: Cases = Vec::new();
         // What one branch sets, the conditions of others do not see.
         let edited = self.edited.clone();
-        let is_hits = |one: &Statement| one.tokens.iter().any(|token| token.text == "obj.hits");
-        if all.iter().any(|one| is_hits(one)) {
+        if all.iter().any(|one| is_of_hits(&one.tokens)) {
             self.hits(all, &live, out);
             return live;
         }
@@ -589,6 +588,14 @@ fn others(
         }
         false => Err(why),
     })
+}
+
+/// Returns whether a condition is one of hits, which have two numbers in `X-Varnish`.
+fn is_of_hits(tokens: &[Token]) -> bool {
+    let is_id = |test: &[Token]| {
+        test[0].text.eq_ignore_ascii_case("resp.http.x-varnish") && test[2].text == " "
+    };
+    tokens.iter().any(|token| token.text == "obj.hits") || tokens.windows(3).any(is_id)
 }
 
 /// Returns whether a branch only takes parameters out of the URL, which needs no condition.

@@ -10,13 +10,15 @@ use crate::convert::vcl::syntax::{Kind, Statement, Token};
 use crate::convert::vcl::walk::Walk;
 
 impl Walk<'_> {
-    /// `if (obj.hits > 0) { set resp.http.X-Cache = "HIT"; }`.
+    /// `if (obj.hits > 0) { set resp.http.X-Cache = "HIT"; }`, where a text tells hits apart.
     pub(super) fn hits(&self, all: &[&Statement], live: &Cases, out: &mut Output) {
         let mut known = Vec::new();
         for one in all.iter().flat_map(|one| one.inner()) {
+            let is_text = |token: &Token| token.kind == Kind::Text;
+            let is_text = one.tokens.len() == 4 && one.tokens.get(3).is_some_and(is_text);
             match (one.word(0), one.word(1).strip_prefix("resp.http.")) {
-                ("set", Some(field)) if known.contains(&field) => {}
-                ("set", Some(field)) => {
+                ("set", Some(field)) if is_text && known.contains(&field) => {}
+                ("set", Some(field)) if is_text => {
                     known.push(field);
                     let reason = "the words of {outcome} are those of Cache-Status, such as hit";
                     out.note(&one.at(), one.word(1), reason);
