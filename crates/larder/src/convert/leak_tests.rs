@@ -478,6 +478,15 @@ const VCL_ACCESS: &[Row] = &[
         &[],
     ),
     vcl(
+        "backends by the host",
+        "backend b { .host = \"10.0.0.2\"; } sub vcl_recv {
+             if (req.http.host ~ \"(?i)^api\\.\") { set req.backend_hint = b; } }",
+        &[
+            "absolute-urls = ['~(?i)^https?://api\\.']\nthen = \"continue\"\nupstream = [\"http://10.0.0.2:80\"]",
+        ],
+        &[],
+    ),
+    vcl(
         "exceptions of a list",
         "acl own { \"10.0.0.0\"/30; ! \"10.0.0.1\"; } sub vcl_recv {
              if (req.method == \"PURGE\") { if (client.ip !~ own) { return (synth(405)); } }

@@ -8,6 +8,7 @@ use crate::convert::rule_draft::{ALSO, NOT_STATUSES, RESPONSE_HEADERS, Tests, is
 use crate::convert::url_test;
 use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::edited_url::EditedUrl;
+use crate::convert::vcl::host_test;
 use crate::convert::vcl::syntax::{Kind, Token};
 
 /// Alternatives, each a list of tests that must all hold. Empty: never.
@@ -314,6 +315,9 @@ impl<'a> Parser<'a> {
         let is_field = theirs.starts_with("$http_");
         if is_field && let Some(header) = exact(field, operator, text) {
             return Ok(vec![Tests::one("headers", header)]);
+        }
+        if theirs == "$host" && operator.ends_with('~') {
+            return Ok(vec![host_test::of(text, operator.starts_with('!'))?]);
         }
         let with = Comparison { operator, value: text, case: Case::Any };
         let found = compare(theirs, with, &BTreeMap::new());
