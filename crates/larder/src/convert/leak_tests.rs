@@ -862,6 +862,30 @@ const SQUID: &[Row] = &[
         &["192.168", "172.16"],
     ),
     squid(
+        "servers by their hosts",
+        "http_port 80 accel vhost
+             acl www dstdomain www.a.test
+             acl api dstdomain api.a.test
+             acl late time 10:00-12:00
+             cache_peer 10.0.0.1 parent 80 0 no-query originserver name=one
+             cache_peer 10.0.0.2 parent 80 0 no-query originserver name=two
+             cache_peer 10.0.0.3 parent 80 0 no-query originserver name=three
+             cache_peer 10.0.0.4 parent 80 0 no-query originserver name=four
+             cache_peer_access one allow www
+             cache_peer_access one deny all
+             cache_peer_access two allow late
+             cache_peer_access two deny www
+             cache_peer_access three deny late
+             cache_peer_domain four .b.test",
+        &[
+            "reverse = [\"http://127.0.0.1:9\"]",
+            "not-hosts = [\"www.a.test\"]\nthen = \"continue\"\nupstream = [\"http://10.0.0.2:80\"]",
+            "\nhosts = [\"www.a.test\"]\nthen = \"continue\"\nupstream = [\"http://10.0.0.1:80\"]",
+            "\nhosts = [\".b.test\"]\nthen = \"continue\"\nupstream = [\"http://10.0.0.4:80\"]",
+        ],
+        &["10.0.0.3"],
+    ),
+    squid(
         "names of proxies",
         "visible_hostname cache.example.com
              request_header_access Proxy-Connection deny all

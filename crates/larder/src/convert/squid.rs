@@ -8,9 +8,11 @@ use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::{self, At};
+use crate::convert::squid::peers::Peers;
 use crate::convert::squid::refresh_pattern::RefreshPatterns;
 use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
+mod peers;
 mod refresh_pattern;
 mod url_parts;
 mod urls;
@@ -221,7 +223,7 @@ type Part = (bool, &'static str, Vec<String>);
 struct Squid {
     acls: BTreeMap<String, Acl>,
     is_accelerator: bool,
-    servers: Vec<String>,
+    peers: Peers,
     listens: Vec<String>,
     denies_all: bool,
     /// Tunnels are denied from here on.
@@ -301,7 +303,12 @@ impl Squid {
         match line.word(0) {
             "acl" => {}
             "http_port" | "https_port" => self.port(line, out),
-            "cache_peer" => self.peer(line, out),
+            "cache_peer" => self.peers.add(line, out),
+            "cache_peer_access" => {
+                let when = self.rule_when(line.words.get(3..).unwrap_or_default());
+                self.peers.access(line, when, out);
+            }
+            "cache_peer_domain" => self.peers.domains(line, out),
             "cache_dir" => cache_dir(line, out),
             "cache_mem" => size(line, "memory", 16 << 20, out),
             "maximum_object_size" => size(line, "store.max-object", 0, out),
@@ -376,37 +383,6 @@ impl Squid {
                 }
             }
         }
-    }
-
-    fn peer(&mut self, line: &Line, out: &mut Output) {
-        let (host, kind, port) = (line.word(1), line.word(2), line.word(3));
-        let has = |option: &str| line.words.iter().any(|word| word == option);
-        if kind != "parent" || !has("originserver") {
-            let reason = "caches do not ask each other (fleets share caches)";
-            return out.lose(&line.at, "cache_peer", reason);
-        }
-        let scheme = if has("ssl") || has("tls") { "https" } else { "http" };
-        let mut server = format!("{scheme}://{host}:{port}");
-        for word in line.words.iter().skip(5) {
-            match word.split_once('=').unwrap_or((word, "")) {
-                ("weight", n) => server.push_str(&format!(" weight={n}")),
-                ("max-conn", n) => server.push_str(&format!(" max-conns={n}")),
-                (
-                    "no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "name"
-                    | "round-robin" | "default" | "ssl" | "tls",
-                    _,
-                ) => {}
-                ("forceddomain", _) => {
-                    out.set("reverse-host", text("upstream"));
-                    out.lose(&line.at, "forceddomain", "the server gets its own name as Host");
-                }
-                (option, _) => {
-                    let name = format!("cache_peer {option}");
-                    out.lose(&line.at, &name, "no equivalent of this option");
-                }
-            }
-        }
-        self.servers.push(server);
     }
 
     /// Returns the lists of a line behind its action, `None` if one is empty and so matches
@@ -702,12 +678,8 @@ impl Squid {
             self.listens.push("[::]:3128".to_owned());
         }
         out.set("listen", list(&self.listens));
-        if self.is_accelerator || !self.servers.is_empty() {
-            let servers = match self.servers.is_empty() {
-                true => vec!["http://127.0.0.1:9".to_owned()],
-                false => self.servers.clone(),
-            };
-            out.set("reverse", list(&servers));
+        if self.is_accelerator || !self.peers.is_empty() {
+            std::mem::take(&mut self.peers).push(out);
         } else if !self.denies_all {
             // Squid denies what no rule allows.
             let mut table = Table::new("access");

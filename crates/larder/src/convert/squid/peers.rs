@@ -1,0 +1,157 @@
+//! `cache_peer`, and the lists that say which requests a peer gets.
+
+use crate::convert::output::{NOWHERE, Output, list, text};
+use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::squid::Line;
+use crate::convert::vcl::condition::{Cases, both_also, merge, negated};
+
+/// Origin servers in their order.
+#[derive(Default)]
+pub struct Peers {
+    all: Vec<Peer>,
+}
+
+struct Peer {
+    name: String,
+    server: String,
+    /// Requests that the lists so far allow.
+    allowed: Cases,
+    /// Requests of which no list decides yet.
+    open: Cases,
+    /// The last list denies; `None` if there is none.
+    denies: Option<bool>,
+}
+
+impl Peers {
+    /// Reads `cache_peer`.
+    pub fn add(&mut self, line: &Line, out: &mut Output) {
+        let (host, kind, port) = (line.word(1), line.word(2), line.word(3));
+        let has = |option: &str| line.words.iter().any(|word| word == option);
+        if kind != "parent" || !has("originserver") {
+            let reason = "caches do not ask each other (fleets share caches)";
+            return out.lose(&line.at, "cache_peer", reason);
+        }
+        let scheme = if has("ssl") || has("tls") { "https" } else { "http" };
+        let mut server = format!("{scheme}://{host}:{port}");
+        let mut name = host;
+        for word in line.words.iter().skip(5) {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("weight", n) => server.push_str(&format!(" weight={n}")),
+                ("max-conn", n) => server.push_str(&format!(" max-conns={n}")),
+                ("name", own) => name = own,
+                (
+                    "no-query" | "no-digest" | "no-netdb-exchange" | "originserver" | "round-robin"
+                    | "default" | "ssl" | "tls",
+                    _,
+                )
+                | ("login", "PASS" | "PASSTHRU") => {}
+                ("forceddomain", _) => {
+                    out.set("reverse-host", text("upstream"));
+                    out.lose(&line.at, "forceddomain", "the server gets its own name as Host");
+                }
+                (option, _) => {
+                    let name = format!("cache_peer {option}");
+                    out.lose(&line.at, &name, "no equivalent of this option");
+                }
+            }
+        }
+        let open = vec![Tests::default()];
+        let (name, allowed) = (name.to_owned(), Cases::new());
+        self.all.push(Peer { name, server, allowed, open, denies: None });
+    }
+
+    /// Reads `cache_peer_access NAME allow|deny LIST…`, with the lists as a condition.
+    pub fn access(&mut self, line: &Line, when: Result<Option<Tests>, String>, out: &mut Output) {
+        let Some(peer) = self.get(line, out) else { return };
+        let denies = line.word(2) != "allow";
+        let found = when.and_then(|when| when.map_or(Ok(()), |when| peer.decide(&when, denies)));
+        peer.denies = Some(denies);
+        if let Err(why) = found {
+            let effect = match denies {
+                true => "no further requests go to this server",
+                false => "these requests do not go to this server",
+            };
+            out.lose(&line.at, &line.words.join(" "), &format!("{why}: {effect}"));
+            if denies {
+                peer.open.clear();
+            }
+        }
+    }
+
+    /// Reads `cache_peer_domain NAME DOMAIN…`.
+    pub fn domains(&mut self, line: &Line, out: &mut Output) {
+        let Some(peer) = self.get(line, out) else { return };
+        for word in line.words.iter().skip(2) {
+            let (denies, domain) = match word.strip_prefix('!') {
+                Some(domain) => (true, domain),
+                None => (false, word.as_str()),
+            };
+            peer.denies = Some(denies);
+            if let Err(why) = peer.decide(&Tests::one("hosts", domain), denies) {
+                out.lose(&line.at, &line.words.join(" "), &why);
+                peer.open.clear();
+            }
+        }
+    }
+
+    fn get(&mut self, line: &Line, out: &mut Output) -> Option<&mut Peer> {
+        let found = self.all.iter_mut().find(|peer| peer.name == line.word(1));
+        if found.is_none() {
+            out.lose(&line.at, &line.words.join(" "), "there is no such origin server");
+        }
+        found
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Writes the servers: those for all requests as `reverse`, others by rules. The first server
+    /// that may get a request gets it, so its rule comes last.
+    pub fn push(self, out: &mut Output) {
+        let mut groups: Vec<(Cases, String, Vec<String>)> = Vec::new();
+        for peer in self.all {
+            let (name, server) = (peer.name.clone(), peer.server.clone());
+            let cases = peer.cases();
+            match groups.iter_mut().find(|(known, ..)| *known == cases) {
+                Some((.., servers)) => servers.push(server),
+                None => groups.push((cases, name, vec![server])),
+            }
+        }
+        let for_all = groups.iter().find(|(cases, ..)| *cases == [Tests::default()]);
+        let for_all = for_all.map_or_else(|| vec![NOWHERE.to_owned()], |(.., all)| all.clone());
+        out.set("reverse", list(&for_all));
+        for (cases, name, servers) in groups.iter().rev() {
+            for case in cases.iter().filter(|case| !case.0.is_empty()) {
+                let mut rule = RuleDraft::new(&format!("cache_peer {name}"), case);
+                rule.continues = true;
+                rule.set("upstream", list(servers));
+                rule.push(out);
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Decides on the requests that a list is for. After an error no later list decides.
+    fn decide(&mut self, when: &Tests, denies: bool) -> Result<(), String> {
+        let when = vec![when.clone()];
+        let open = std::mem::take(&mut self.open);
+        if !denies {
+            self.allowed.extend(both_also(&open, &when)?);
+        }
+        self.open = both_also(&open, &negated(&when)?)?;
+        Ok(())
+    }
+
+    /// Returns the requests that the server gets. The opposite of the last list is for those of
+    /// which no list decides.
+    fn cases(self) -> Cases {
+        let mut all = self.allowed;
+        if self.denies != Some(false) {
+            all.extend(self.open);
+        }
+        merge(&mut all);
+        all
+    }
+}
