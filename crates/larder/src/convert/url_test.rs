@@ -48,13 +48,29 @@ pub fn of_path(regex: &str) -> Result<Option<Tests>, String> {
 }
 
 /// Returns whether what matches an expression on a part of path and query matches it on the whole:
-/// it is a text, or alternatives of texts, within the path or a parameter.
+/// it is a text, or alternatives of texts, within the path or a parameter, or several in their order.
 pub fn is_of_part(regex: &str) -> bool {
     let (_, body) = split_case(regex);
-    let plain = body.replace("\\.", "").replace("\\/", "").replace("\\-", "");
+    let plain = body.replace("\\.", "").replace("\\/", "").replace("\\-", "").replace(".*", "");
     let is_text = |c: char| c.is_ascii_alphanumeric() || "/_-()|=%,:^".contains(c);
     // An anchor is that of the path.
     plain.chars().all(is_text) && plain.rfind('^').is_none_or(|at| at == 0)
+}
+
+/// Returns an expression that matches more: a sign that stands for any becomes any text.
+pub fn loosened(regex: &str) -> String {
+    let (mut all, mut rest) = (String::new(), regex);
+    while let Some(c) = rest.chars().next() {
+        let length =
+            if c == '\\' { rest.chars().take(2).map(char::len_utf8).sum() } else { c.len_utf8() };
+        all.push_str(&rest[..length]);
+        rest = &rest[length..];
+        if c == '.' {
+            all.push('*');
+            rest = rest.strip_prefix(['*', '+', '?']).unwrap_or(rest);
+        }
+    }
+    all
 }
 
 const UNSUPPORTED: &str = "the expression is not supported";
@@ -142,6 +158,7 @@ mod tests {
         assert_eq!(of_path("\\?a=|[?&]b="), Ok(None));
         assert_eq!(of_path("\\.css(\\?.*)?$"), Ok(Some(path("~\\.css(\\?.*)?$"))));
         assert!(is_of_part("wp-(login|admin)") && is_of_part("^/a/b\\.php"));
+        assert!(is_of_part(&loosened("xmlrpc.php|a\\.b")) && loosened("a.b.+\\.c") == "a.*b.*\\.c");
         assert!(!is_of_part("\\.css$") && !is_of_part("a.c") && !is_of_part("a&b"));
     }
 }
