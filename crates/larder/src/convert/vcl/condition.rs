@@ -52,6 +52,9 @@ pub struct Parser<'a> {
     is_opposite: bool,
     /// Why the cases are not exact.
     pub inexact: Option<String>,
+    /// A part without an equivalent may be left out.
+    may_cut: bool,
+    is_cut: bool,
     at: usize,
     depth: usize,
 }
@@ -63,8 +66,9 @@ impl<'a> Parser<'a> {
         edited: &'a Edited,
         widens: bool,
     ) -> Parser<'a> {
-        let (inexact, is_opposite, at, depth) = (None, false, 0, 0);
-        Parser { tokens, acls, edited, widens, is_opposite, inexact, at, depth }
+        let (inexact, is_opposite, is_cut, at, depth) = (None, false, false, 0, 0);
+        let may_cut = widens;
+        Parser { tokens, acls, edited, widens, is_opposite, inexact, may_cut, is_cut, at, depth }
     }
 
     /// Reads the opposite of the condition: where `widens` is set for the condition, it is of fewer
@@ -76,6 +80,10 @@ impl<'a> Parser<'a> {
 
     pub fn parse(&mut self) -> Result<Cases, String> {
         let cases = self.alternatives()?;
+        let is_all = cases.contains(&Tests::default());
+        if let (true, Some(why)) = (self.is_cut && is_all, &self.inexact) {
+            return Err(why.clone());
+        }
         match self.tokens.get(self.at) {
             None => Ok(cases),
             Some(token) => Err(format!("{} has no equivalent", token.text)),
@@ -99,12 +107,43 @@ impl<'a> Parser<'a> {
     }
 
     fn sequence(&mut self) -> Result<Cases, String> {
-        let mut all = self.single()?;
+        let mut all = self.operand()?;
         while self.takes("&&") {
-            let more = self.single()?;
+            let more = self.operand()?;
             all = if self.is_opposite { [all, more].concat() } else { both_also(&all, &more)? };
         }
         Ok(all)
+    }
+
+    /// Reads a part of a condition. Where more requests are wanted, one without an equivalent is
+    /// true for all.
+    fn operand(&mut self) -> Result<Cases, String> {
+        let (start, depth) = (self.at, self.depth);
+        let why = match self.single() {
+            Err(why) if self.may_cut && (self.widens || self.is_opposite) => why,
+            found => return found,
+        };
+        self.inexact.get_or_insert(why);
+        self.is_cut = true;
+        (self.at, self.depth) = (start, depth);
+        self.skip();
+        // All requests are more, none are fewer.
+        Ok(if self.widens != self.is_opposite { vec![Tests::default()] } else { Vec::new() })
+    }
+
+    /// Skips a part of a condition.
+    fn skip(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(token) = self.tokens.get(self.at) {
+            let is_end = token.is("&&") || token.is("||") || token.is(")");
+            match depth {
+                0 if is_end => return,
+                _ if token.is("(") => depth += 1,
+                _ if token.is(")") => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+        }
     }
 
     fn single(&mut self) -> Result<Cases, String> {

@@ -42,6 +42,7 @@ struct Branch<'a> {
     tokens: &'a [Token],
     /// It is the `else`.
     is_last: bool,
+    is_first: bool,
     has_others: bool,
 }
 
@@ -51,6 +52,8 @@ pub struct Walk<'a> {
     subs: &'a BTreeMap<&'a str, Vec<&'a Statement>>,
     hints: Hints<'a>,
     kind: Sub,
+    /// The conditions of the branches around, without those of requests that ended before.
+    within: Cases,
     calls: usize,
     statements: usize,
     /// Names of the cookies that are left.
@@ -92,6 +95,7 @@ impl<'a> Walk<'a> {
             subs,
             hints,
             kind: Sub::Recv,
+            within: vec![Tests::default()],
             calls: 0,
             statements: 0,
             kept: Vec::new(),
@@ -113,6 +117,7 @@ impl<'a> Walk<'a> {
     /// Walks a subroutine, and adds what Varnish does at its end.
     pub fn run(&mut self, name: &'a str, kind: Sub, out: &mut Output) {
         self.kind = kind;
+        self.within = vec![Tests::default()];
         let statements = self.subs.get(name).cloned().unwrap_or_default();
         let rest = self.block(&statements, vec![Tests::default()], out);
         if kind == Sub::Recv {
@@ -122,8 +127,11 @@ impl<'a> Walk<'a> {
 
     /// Requests with a cookie or credentials pass, unless `vcl_recv` returned before.
     fn built_in(&mut self, rest: Cases, out: &mut Output) {
+        if rest.is_empty() {
+            return;
+        }
         let credentials = vec![Tests::one("headers", "Authorization")];
-        if !rest.is_empty() && self.removes_some && self.kept.is_empty() {
+        if self.removes_some && self.kept.is_empty() {
             let reason = "requests pass that had only cookies that are removed: name those that \
                           matter in cookie-keep, and pass by them";
             let at = self.subs.get("vcl_recv").and_then(|all| all.first()).map(|one| one.at());
@@ -213,7 +221,7 @@ impl<'a> Walk<'a> {
                 let tokens = tokens.get(5..tokens.len() - 1).unwrap_or_default();
                 let is_last = tokens.is_empty();
                 self.is_for_stored = true;
-                let branch = Branch { one, tokens, is_last, has_others: false };
+                let branch = Branch { one, tokens, is_last, is_first: true, has_others: false };
                 self.branch(&branch, rest, &edited, out);
                 self.is_for_stored = false;
                 return live;
@@ -228,7 +236,7 @@ impl<'a> Walk<'a> {
             }
             // The opposite is needed only if something runs under it.
             let has_others = number + 1 < all.len() || ends(one.inner());
-            let branch = Branch { one, tokens, is_last, has_others };
+            let branch = Branch { one, tokens, is_last, is_first: number == 0, has_others };
             let (ended, others) = self.branch(&branch, rest, &edited, out);
             after.extend(ended);
             rest = others;
@@ -252,7 +260,7 @@ impl<'a> Walk<'a> {
         edited: &Edited,
         out: &mut Output,
     ) -> (Cases, Cases) {
-        let Branch { one, tokens, is_last, has_others } = *branch;
+        let Branch { one, tokens, is_last, has_others, .. } = *branch;
         let inner: Vec<&Statement> = one.inner().iter().collect();
         // More in the key makes no response wrong.
         let is_key = self.kind == Sub::Hash && is_key(&inner);
@@ -269,18 +277,22 @@ impl<'a> Walk<'a> {
             false => parse(is_refusal),
         };
         let split = found.and_then(|(cases, mut inexact)| {
+            // A key for fewer requests would mix their responses.
+            if let Some(why) = inexact.take_if(|_| self.kind == Sub::Hash) {
+                return Err(why);
+            }
             let others = match (is_last, has_others && !is_always) {
                 (true, _) => Vec::new(),
                 // Behind a condition of more requests there are fewer.
                 (false, true) => others(one, &rest, opposite(), &mut inexact)?,
                 (false, false) => rest.clone(),
             };
-            Ok((both_also(&rest, &cases)?, others, inexact))
+            Ok((both_also(&rest, &cases)?, cases, others, inexact))
         });
         let what = one.text();
         let wide = || parse(true).and_then(|(wide, _)| both_also(&rest, &wide));
         match split {
-            Ok((cases, others, inexact)) => {
+            Ok((cases, own, others, inexact)) => {
                 if let Some(why) = inexact {
                     out.lose(&one.at(), &what, &why);
                     if !is_refusal {
@@ -291,7 +303,14 @@ impl<'a> Walk<'a> {
                 if cases.iter().any(Tests::adds_head) {
                     out.note(&one.at(), &what, "GET includes HEAD in a rule");
                 }
-                (self.block(&inner, cases, out), others)
+                let within = self.within.clone();
+                self.within = match branch.is_first {
+                    true => both_also(&within, &own).unwrap_or_else(|_| cases.clone()),
+                    false => cases.clone(),
+                };
+                let behind = self.block(&inner, cases, out);
+                self.within = within;
+                (behind, others)
             }
             // More in the key makes no response wrong.
             Err(why) if self.kind == Sub::Hash && self.only_adds(&inner, 0) => {

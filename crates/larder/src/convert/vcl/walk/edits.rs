@@ -3,7 +3,7 @@
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::vcl::condition::{Cases, both_also};
+use crate::convert::vcl::condition::{Cases, both_also, merge};
 use crate::convert::vcl::edited_url::Left;
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
@@ -45,7 +45,8 @@ impl Walk<'_> {
             _ => return Err("no equivalent of this variable".to_owned()),
         };
         if key == "request-remove" && field.eq_ignore_ascii_case("cookie") {
-            self.edited.uncookied.extend(live.clone());
+            self.edited.uncookied.extend(self.within.clone());
+            merge(&mut self.edited.uncookied);
         } else if key == "request-remove" {
             self.own_field(field, None);
         }
@@ -142,20 +143,21 @@ impl Walk<'_> {
                 self.each("url", live, false, with, out);
                 let named = names.iter().map(|name| format!("*{name}")).collect();
                 let named = vec![Tests(vec![("query".to_owned(), named)])];
-                let changed = both_also(live, &named).unwrap_or_else(|_| live.clone());
+                let within = &self.within;
+                let changed = both_also(within, &named).unwrap_or_else(|_| within.clone());
                 self.edited.url.edit(&changed, Left::Less);
             }
             Some(Edit::QueryNone) => {
                 self.each("url", live, false, |rule| rule.set("query-keep", "[]"), out);
-                self.edited.url.edit(live, Left::Path);
+                self.edited.url.edit(&self.within, Left::Path);
             }
             Some(Edit::QuerySort) => {
                 self.each("url", live, false, |rule| rule.set("query-sort", "true"), out);
-                self.edited.url.edit(live, Left::Sorted);
+                self.edited.url.edit(&self.within, Left::Sorted);
             }
             Some(_) => {}
             None => {
-                self.edited.url.edit(live, Left::Unknown);
+                self.edited.url.edit(&self.within, Left::Unknown);
                 return Err("no equivalent of this change".to_owned());
             }
         }
