@@ -3,7 +3,7 @@
 use crate::convert::dialect::Dialect;
 use crate::convert::output::Output;
 
-struct Row {
+pub(super) struct Row {
     name: &'static str,
     dialect: Dialect,
     text: &'static str,
@@ -32,7 +32,7 @@ fn converted(row: &Row) -> (String, Output) {
     (lines.collect::<Vec<_>>().join("\n"), output)
 }
 
-fn check(rows: &[Row]) {
+pub(super) fn check(rows: &[Row]) {
     for row in rows {
         let (toml, _) = converted(row);
         for text in row.has {
@@ -53,7 +53,7 @@ const fn nginx(
     Row { name, dialect: Dialect::Nginx, text, has, lacks }
 }
 
-const fn vcl(
+pub(super) const fn vcl(
     name: &'static str,
     text: &'static str,
     has: &'static [&'static str],
@@ -62,7 +62,7 @@ const fn vcl(
     Row { name, dialect: Dialect::Vcl, text, has, lacks }
 }
 
-const fn squid(
+pub(super) const fn squid(
     name: &'static str,
     text: &'static str,
     has: &'static [&'static str],
@@ -72,7 +72,7 @@ const fn squid(
 }
 
 /// A bypass for all requests of a rule without further conditions.
-const ALL_PASS: &str = "then = \"continue\"\nbypass = true";
+pub(super) const ALL_PASS: &str = "then = \"continue\"\nbypass = true";
 
 const NGINX_STORING: &[Row] = &[
     nginx(
@@ -351,179 +351,6 @@ fn nginx_access_stays_controlled() {
     check(NGINX_ACCESS);
 }
 
-const VCL_STORING: &[Row] = &[
-    vcl(
-        "query in a URL",
-        "sub vcl_recv { if (req.url ~ \"preview=true\") { return (pass); } return (hash); }",
-        &["urls = [\"~preview=true\"]\nthen = \"continue\"\nbypass"],
-        &[],
-    ),
-    vcl(
-        "a URL without its parameters",
-        "sub vcl_recv { set req.url = regsuball(req.url, \"[?&](utm_[a-z]+)=[^&]*\", \"\");
-             if (req.url ~ \"\\.php$\") { return (pass); } return (hash); }",
-        // With a parameter that is taken out, all pass.
-        &["query = [\"*utm_*\"]\nthen = \"continue\"\nbypass = true"],
-        &[],
-    ),
-    vcl(
-        "fields set before",
-        "sub vcl_recv { if (req.url ~ \"^/api/\") { set req.http.X-A = \"1\"; }
-             if (req.http.X-A) { return (pass); } return (hash); }",
-        &["paths = [\"~^/api/\"]\nthen = \"continue\"\nbypass = true"],
-        &[],
-    ),
-    vcl(
-        "URL changed before",
-        "sub vcl_recv { set req.url = regsub(req.url, \"^/blog\", \"\");
-             if (req.url ~ \"^/admin\") { return (pass); } return (hash); }",
-        &[ALL_PASS],
-        &["/admin"],
-    ),
-    vcl(
-        "negated pattern",
-        "sub vcl_recv { if (req.http.Cookie !~ \"^lang=[a-z]{2}$\") { return (pass); }
-             unset req.http.Cookie; return (hash); }",
-        &["headers = [\"!Cookie: ~^lang=[a-z]{2}$\"]\nthen = \"continue\"\nbypass = true"],
-        &[],
-    ),
-    vcl(
-        "cookies removed by a wider pattern",
-        "sub vcl_recv { if (req.http.Cookie ~ \"^lang=[a-z][a-z]$\") {
-             unset req.http.Cookie; return (hash); } if (req.http.Cookie) { return (pass); }
-             return (hash); }",
-        &["headers = [\"!Cookie: ~^lang=[a-z][a-z]$\", \"Cookie\"]\nthen = \"continue\"\nbypass"],
-        &[],
-    ),
-    vcl(
-        "the query taken away",
-        "sub vcl_recv { if (req.url ~ \"\\?(utm_source|gclid)=\") {
-             set req.url = regsub(req.url, \"\\?.*$\", \"\"); } return (hash); }",
-        &["urls = ['~\\?(utm_source|gclid)=']\nthen = \"continue\"\nquery-keep = []"],
-        &[],
-    ),
-    vcl(
-        "lifetimes of what is not stored",
-        "sub vcl_backend_response {
-             if (beresp.ttl <= 0s || beresp.http.Set-Cookie || beresp.http.Vary == \"*\") {
-             set beresp.uncacheable = true; return (deliver); } set beresp.ttl = 1h; }",
-        &["default-ttl = [\"200 1h\""],
-        &["\nttl"],
-    ),
-    vcl(
-        "surrogates that forbid storing",
-        "sub vcl_backend_response { if (beresp.ttl <= 0s
-             || beresp.http.Surrogate-Control ~ \"(?i)no-store\"
-             || (!beresp.http.Surrogate-Control && beresp.http.Cache-Control ~ \"no-cache\")) {
-             set beresp.uncacheable = true; set beresp.ttl = 2m; } }",
-        &["responses = [{ headers = [\"surrogate-control: *no-store*\"], store = false }]"],
-        &["targets"],
-    ),
-    vcl(
-        "a key that cannot be stated",
-        "sub vcl_hash { if (req.http.X-A ~ \"(?=x)\") { hash_data(req.http.X-B); } }",
-        &["key-headers = [\"X-B\"]"],
-        &[],
-    ),
-];
-
-#[test]
-fn vcl_personal_responses_are_not_stored() {
-    check(VCL_STORING);
-}
-
-const VCL_ACCESS: &[Row] = &[
-    vcl(
-        "negated pattern",
-        "sub vcl_recv { if (req.http.X-Key !~ \"^s3cret[0-9]$\") { return (synth(403)); }
-             return (hash); }",
-        &["headers = [\"!X-Key: ~^s3cret[0-9]$\"]\ndeny = true"],
-        &[],
-    ),
-    vcl(
-        "a status without a text",
-        "sub vcl_recv { if (req.url ~ \"^/x\") { return (synth(401)); } }",
-        &["respond = \"401\""],
-        &[],
-    ),
-    vcl(
-        "a ban that is not made",
-        "acl p { \"10.0.0.1\"; } sub vcl_recv { if (req.method == \"BAN\") {
-             if (client.ip !~ p) { return (synth(403, \"no\")); } ban(\"req.url ~ x\");
-             return (synth(200, \"Ban added.\")); } }",
-        &["[purge]\nfrom = [\"10.0.0.1\"]"],
-        &["Ban added"],
-    ),
-    vcl(
-        "fields of the proxy",
-        "sub vcl_deliver { unset resp.http.Via; unset resp.http.X-Varnish;
-             unset resp.http.Age; }",
-        &["hide = [\"via\"]", "hide = [\"age\"]"],
-        &["501"],
-    ),
-    vcl(
-        "texts in their case",
-        "sub vcl_recv { if (req.http.X-Token != \"abc\") { return (synth(403)); }
-             if (!(req.http.X-Key ~ \"^a.c\")) { return (synth(403)); } }",
-        &[
-            "headers = [\"!X-Token: ~^abc$\"]\ndeny = true",
-            "headers = [\"X-Token: ~^abc$\", \"!X-Key: ~^a.c\"]\ndeny = true",
-        ],
-        &[],
-    ),
-    vcl(
-        "fields without a text",
-        "sub vcl_recv { if (req.http.X-Token == \"\") { return (synth(403)); } }",
-        &["headers = [\"!X-Token: ~.\"]\ndeny = true"],
-        &[],
-    ),
-    vcl(
-        "backends by the host",
-        "backend b { .host = \"10.0.0.2\"; } sub vcl_recv {
-             if (req.http.host ~ \"(?i)^api\\.\") { set req.backend_hint = b; } }",
-        &[
-            "absolute-urls = ['~(?i)^https?://api\\.']\nthen = \"continue\"\nupstream = [\"http://10.0.0.2:80\"]",
-        ],
-        &[],
-    ),
-    vcl(
-        "exceptions of a list",
-        "acl own { \"10.0.0.0\"/30; ! \"10.0.0.1\"; } sub vcl_recv {
-             if (req.method == \"PURGE\") { if (client.ip !~ own) { return (synth(405)); } }
-             if (client.ip !~ own) { return (synth(403)); } }",
-        &[
-            "from = [\"10.0.0.0\", \"10.0.0.2/31\"]",
-            "not-clients = [\"10.0.0.0\", \"10.0.0.2/31\"]\ndeny = true",
-        ],
-        &[],
-    ),
-    vcl(
-        "lost entries of a list",
-        "acl bad { \"bad.test\"; \"10.0.0.1\"; } acl own { \"10.0.0.0\"/8; ! \"bad.test\"; }
-             sub vcl_recv { if (req.url ~ \"^/a\" && client.ip ~ bad) { return (synth(403)); }
-             if (req.url ~ \"^/b\" && client.ip !~ own) { return (synth(403)); } }",
-        &[
-            "paths = [\"~^/a\"]\ndeny = true",
-            "paths = [\"~^/b\"]\nnot-clients = [\"0.0.0.0/32\"]\ndeny = true",
-        ],
-        &[],
-    ),
-    vcl(
-        "methods that pass",
-        "sub vcl_recv {
-             if (req.method != \"GET\" && req.method != \"HEAD\" && req.method != \"POST\") {
-             return (pipe); } if (req.method != \"GET\" && req.method != \"HEAD\") {
-             return (pass); } return (hash); }",
-        &["methods = [\"GET\", \"HEAD\", \"POST\"]\nnot-methods = [\"GET\", \"HEAD\"]\n"],
-        &["lost condition"],
-    ),
-];
-
-#[test]
-fn vcl_access_stays_controlled() {
-    check(VCL_ACCESS);
-}
-
 const NGINX_FILES: &[Row] = &[
     nginx(
         "a directory with programs of the application",
@@ -703,274 +530,4 @@ const NGINX_FILES: &[Row] = &[
 #[test]
 fn nginx_files_beside_applications_fail_closed() {
     check(NGINX_FILES);
-}
-
-const SQUID: &[Row] = &[
-    squid(
-        "queries",
-        "http_port 80 accel defaultsite=a.test
-             cache_peer 10.0.0.1 parent 80 0 originserver
-             acl QUERY urlpath_regex cgi-bin \\?
-             cache deny QUERY",
-        &["urls = [\"~cgi-bin\", '~\\?']\nthen = \"continue\"\nbypass = true"],
-        &[],
-    ),
-    squid(
-        "lists in files",
-        "acl lan src 10.0.0.0/8
-             acl blocked dstdomain \"/does/not/exist\"
-             http_access deny blocked
-             http_access allow lan",
-        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-        &[],
-    ),
-    squid(
-        "invalid denials",
-        "acl lan src 10.0.0.0/8
-             acl blocked dstdomain a_b..c
-             http_access deny blocked
-             http_access allow lan",
-        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-        &[],
-    ),
-    squid(
-        "comments behind tabs",
-        "acl Safe_ports port 80\t\t# http
-             acl Safe_ports port 443\t# https
-             http_access deny !Safe_ports
-             acl lan src 10.0.0.0/8 # lan
-             http_access allow lan",
-        &["ports = [\"1-79\", \"81-442\", \"444-65535\"]", "clients = [\"10.0.0.0/8\"]"],
-        &["http\""],
-    ),
-    squid(
-        "refresh patterns",
-        "http_port 3128
-             refresh_pattern changelogs.ubuntu.com\\/.* 0 1% 1
-             refresh_pattern \\.deb$ 129600 100% 129600
-             refresh_pattern . 0 20% 4320
-             refresh_pattern \\.rpm$ 129600 100% 129600",
-        &["absolute-urls = ['~changelogs.ubuntu.com\\/.*']", "\nurls = ['~\\.deb$']"],
-        &["rpm"],
-    ),
-    squid(
-        "refresh patterns in their order",
-        "http_port 3128
-             refresh_pattern -i tar.gz$ 60 20% 60
-             refresh_pattern \\/Release$ 0 0% 0 refresh-ims",
-        &[
-            "absolute-urls = [\"~(?i)tar.gz$\"]\n",
-            "heuristic-without-date = \"1h\"\nrefresh = false",
-            "\nurls = ['~\\/Release$']\nheaders = [\"If-Modified-Since\"]",
-        ],
-        &[],
-    ),
-    squid(
-        "a denial behind a permission",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl free src 10.1.0.0/16
-             acl bad url_regex -i gam.ng
-             http_access allow free
-             http_access deny bad
-             http_access allow lan",
-        &[
-            "not-clients = [\"10.1.0.0/16\"]",
-            "absolute-urls = [\"~(?i)gam.ng\"]",
-            "[\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\"\nmethods = [\"CONNECT\"]",
-        ],
-        &[],
-    ),
-    squid(
-        "further lists",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl exe rep_mime_type application/x-msdownload
-             http_access allow lan
-             http_reply_access deny exe",
-        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-        &[],
-    ),
-    squid(
-        "a further permission",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             miss_access deny !lan
-             miss_access allow all
-             http_access allow all",
-        &["[[access]]\naction = \"allow\"\nclients = [\"10.0.0.0/8\"]\n\n[[access]]"],
-        &[],
-    ),
-    squid(
-        "an allowed list of URLs",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl good url_regex ^http://good\\.test/
-             http_access deny !good
-             http_access allow lan",
-        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-        &[],
-    ),
-    squid(
-        "denials of URLs with a port",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl bad url_regex ^http://bad\\.test:8080/
-             http_access deny bad
-             http_access allow lan",
-        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-        &["8080"],
-    ),
-    squid(
-        "denials of all ports",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl bad url_regex ^http://[^/]*:[0-9]+/
-             http_access deny bad
-             http_access allow lan",
-        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
-        &["[[rule]]"],
-    ),
-    squid(
-        "private pages behind a port",
-        "http_port 3128
-             acl priv url_regex ^http://intranet\\.test.+/private
-             cache deny priv",
-        &[ALL_PASS],
-        &["urls"],
-    ),
-    squid(
-        "denials of paths that may be hosts",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl ads url_regex /ads
-             http_access deny ads
-             http_access allow lan",
-        &["absolute-urls = [\"~/ads\"]\nthen = \"continue\"\ndeny = true"],
-        &["\nurls"],
-    ),
-    squid(
-        "permissions within a list",
-        "http_port 3128
-             acl lan src 10.0.0.0/8
-             acl boxes src 10.1.0.0/16 192.168.0.0/16
-             acl far src 172.16.0.0/12
-             http_access allow boxes
-             http_access allow far
-             miss_access deny !lan",
-        &["clients = [\"10.1.0.0/16\"]\n\n[[access]]\naction = \"deny\""],
-        &["192.168", "172.16"],
-    ),
-    squid(
-        "servers by their hosts",
-        "http_port 80 accel vhost
-             acl www dstdomain www.a.test
-             acl api dstdomain api.a.test
-             acl late time 10:00-12:00
-             cache_peer 10.0.0.1 parent 80 0 no-query originserver name=one
-             cache_peer 10.0.0.2 parent 80 0 no-query originserver name=two
-             cache_peer 10.0.0.3 parent 80 0 no-query originserver name=three
-             cache_peer 10.0.0.4 parent 80 0 no-query originserver name=four
-             cache_peer_access one allow www
-             cache_peer_access one deny all
-             cache_peer_access two allow late
-             cache_peer_access two deny www
-             cache_peer_access three deny late
-             cache_peer_domain four .b.test",
-        &[
-            "reverse = [\"http://127.0.0.1:9\"]",
-            "not-hosts = [\"www.a.test\"]\nthen = \"continue\"\nupstream = [\"http://10.0.0.2:80\"]",
-            "\nhosts = [\"www.a.test\"]\nthen = \"continue\"\nupstream = [\"http://10.0.0.1:80\"]",
-            "\nhosts = [\".b.test\"]\nthen = \"continue\"\nupstream = [\"http://10.0.0.4:80\"]",
-        ],
-        &["10.0.0.3"],
-    ),
-    squid(
-        "names of proxies",
-        "visible_hostname cache.example.com
-             request_header_access Proxy-Connection deny all
-             request_header_access User-Agent deny all
-             request_header_replace User-Agent Any/1.0",
-        &["pseudonym = \"cache\"", "request-set = [\"User-Agent: Any/1.0\"]"],
-        &["Proxy-Connection", "501"],
-    ),
-];
-
-const VCL_BOUNDS: &[Row] = &[
-    vcl(
-        "bounds of lifetimes",
-        "sub vcl_backend_response {
-             if (beresp.ttl < 5m) { set beresp.ttl = 5m; }
-             if (beresp.grace < 2m) { set beresp.grace = 2m; } }",
-        &["min-ttl = \"5m\"", "stale-while-revalidate = \"2m\""],
-        &["lost condition"],
-    ),
-    vcl(
-        "a bound behind what is not stored",
-        "sub vcl_backend_response {
-             if (beresp.ttl <= 0s) { set beresp.uncacheable = true; return (deliver); }
-             if (beresp.ttl < 5m) { set beresp.ttl = 5m; } }",
-        &[],
-        &["min-ttl"],
-    ),
-    vcl(
-        "large responses are passed",
-        "sub vcl_backend_response {
-             if (std.integer(beresp.http.Content-Length, 0) > 1000) {
-               set beresp.uncacheable = true; return (deliver); }
-             set beresp.ttl = 1h; }",
-        &["larger-than = \"1000\", store = false"],
-        &["lost condition"],
-    ),
-    vcl(
-        "cookies of what is stored",
-        "sub vcl_backend_response {
-             if (beresp.ttl > 0s && bereq.method == \"GET\") {
-               if (bereq.http.Cookie !~ \"a=\" && beresp.http.Set-Cookie ~ \"a=\") {
-                 set beresp.ttl = 0s; set beresp.uncacheable = true; }
-               unset beresp.http.Set-Cookie; } }",
-        &["answer-ignore = [\"Set-Cookie\"]", "headers = [\"!Cookie: ~a=\"]", "store = false"],
-        &["answer-remove", "lost condition"],
-    ),
-    vcl(
-        "fields for clients of some responses",
-        "sub vcl_deliver {
-             if (resp.http.Cache-Control !~ \"private\" && req.url !~ \"^/static/\") {
-               set resp.http.Cache-Control = \"no-store\"; }
-             if (!resp.http.X-Debug) { unset resp.http.Age; }
-             if (resp.http.Cache-Control) { set resp.http.X-A = \"1\"; } }",
-        &["not-paths = [\"~^/static/\"]\nthen = \"continue\"\nresponses = \
-           [{ headers = [\"!cache-control: ~private\"], client-set = [\"Cache-Control: no-store\"] }]"],
-        &["hide", "X-A"],
-    ),
-    vcl(
-        "hits by their number",
-        "sub vcl_deliver { if (resp.http.x-varnish ~ \" \") { set resp.http.X-Debug = \"HIT\";
-             set resp.http.X-Grace = req.http.grace; } else { set resp.http.X-Debug = \"MISS\"; } }",
-        &["client-set = [\"X-Debug: {outcome}\"]"],
-        &["MISS", "X-Grace"],
-    ),
-    vcl(
-        "a path after an edit, in a bypass",
-        "sub vcl_recv { set req.url = regsub(req.url, \"x\", \"y\");
-             if (req.http.A && req.url !~ \"/b\") { return (pass); } }",
-        &["headers = [\"A\"]\nthen = \"continue\"\nbypass = true"],
-        &["lost condition"],
-    ),
-    vcl(
-        "many cookies",
-        "sub vcl_recv { if (req.http.Cookie ~ \"aa|bb|cc|dd|ee\") { return (pass); } }",
-        &["headers = [\"Cookie: ~aa|bb|cc|dd|ee\"]\nthen = \"continue\"\nbypass = true"],
-        &[],
-    ),
-];
-
-#[test]
-fn vcl_bounds_what_is_stored() {
-    check(VCL_BOUNDS);
-}
-
-#[test]
-fn squid_fails_closed() {
-    check(SQUID);
 }

@@ -14,6 +14,8 @@ use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
 mod peers;
 mod refresh_pattern;
+#[cfg(test)]
+mod tests;
 mod url_parts;
 mod urls;
 

@@ -15,6 +15,8 @@ mod idioms;
 mod idle_subs;
 mod refusal;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::collections::BTreeMap;
