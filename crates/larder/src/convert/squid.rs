@@ -12,6 +12,7 @@ use crate::convert::squid::peers::Peers;
 use crate::convert::squid::refresh_pattern::RefreshPatterns;
 use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
+mod fields;
 mod peers;
 mod refresh_pattern;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod url_parts;
 mod urls;
 
 /// A line.
+#[derive(Clone)]
 struct Line {
     at: At,
     words: Vec<String>,
@@ -69,6 +71,33 @@ const NEEDLESS: &[(&str, &str)] = &[
     ("debug_options", "`log-level`"),
     ("error_directory", "responses of Larder's own are short texts"),
     ("unique_hostname", "`pseudonym`"),
+    ("pinger_enable", "hosts are not pinged"),
+    ("pinger_program", "hosts are not pinged"),
+    ("query_icmp", "hosts are not pinged"),
+    ("ipcache_low", "addresses are remembered as long as they hold"),
+    ("ipcache_high", "addresses are remembered as long as they hold"),
+    ("store_dir_select_algorithm", "the cache is one file"),
+    ("cache_swap_state", "the cache is one file"),
+    ("max_filedescriptors", "the service sets the limit"),
+    ("max_filedesc", "the service sets the limit"),
+    ("cpu_affinity_map", "internal"),
+    ("buffered_logs", "the access log is buffered"),
+    ("digest_generation", "caches do not exchange digests"),
+    ("log_icp_queries", "off"),
+    ("snmp_port", "off"),
+    ("announce_period", "off"),
+    ("icon_directory", "responses of Larder's own are short texts"),
+    ("err_page_stylesheet", "responses of Larder's own are short texts"),
+    ("email_err_data", "responses name no administrator"),
+    ("mime_table", "there is no FTP"),
+    ("unlinkd_program", "the cache is one file"),
+    ("diskd_program", "the cache is one file"),
+    ("logfile_daemon", "Larder writes its log"),
+    ("high_response_time_warning", "metrics tell it"),
+    ("high_memory_warning", "metrics tell it"),
+    ("memory_cache_mode", "memory keeps what is used"),
+    ("memory_pools_limit", "internal memory"),
+    ("detect_broken_pconn", "such connections are not used again"),
 ];
 
 /// Lists that requests or responses have to pass beside `http_access`.
@@ -209,6 +238,14 @@ fn networks(values: &[String]) -> Option<Vec<String>> {
     Some(all)
 }
 
+/// Key of tests of fields.
+const HEADERS: &str = "headers";
+
+/// Returns whether only a rule has tests of this kind, and not `[[access]]`.
+fn is_of_rules(key: &str) -> bool {
+    matches!(key, URLS | WHOLE_URLS | HEADERS)
+}
+
 /// Most expressions of one list.
 const EXPRESSIONS_MAX: usize = 1000;
 
@@ -224,6 +261,8 @@ type Part = (bool, &'static str, Vec<String>);
 #[derive(Default)]
 struct Squid {
     acls: BTreeMap<String, Acl>,
+    /// Most connections of a client, by the names of lists.
+    connections: BTreeMap<String, u64>,
     is_accelerator: bool,
     peers: Peers,
     listens: Vec<String>,
@@ -244,6 +283,11 @@ impl Squid {
             return;
         }
         let name = line.word(1).to_owned();
+        if let (true, Ok(most)) = (line.word(2) == "maxconn", line.word(3).parse()) {
+            self.acls.insert(name.clone(), Err("acl maxconn is for denials".to_owned()));
+            self.connections.insert(name, most);
+            return;
+        }
         let values: Vec<String> =
             line.words.iter().skip(3).filter(|word| !word.starts_with('-')).cloned().collect();
         let ignores_case = line.words.iter().skip(3).any(|word| word == "-i");
@@ -270,6 +314,16 @@ impl Squid {
                 }
                 Err(why) => Err(why),
             },
+            "browser" | "req_header" => {
+                let (field, start) = match line.word(2) {
+                    "browser" => ("User-Agent", 0),
+                    _ => (values.first().map_or("", String::as_str), 1),
+                };
+                let lines = lines_of(values.get(start..).unwrap_or_default());
+                let all = lines.map(|all| all.iter().map(regex).collect::<Vec<_>>());
+                let test = all.and_then(|all| fields::test(field, &all));
+                test.map(|test| vec![(HEADERS, vec![test])])
+            }
             kind if is_file && kind != "dstdomain" => {
                 Err(format!("a file of acl {kind} has no equivalent"))
             }
@@ -287,6 +341,12 @@ impl Squid {
             out.lose(&line.at, &format!("acl {name}"), why);
         }
         match (self.acls.get_mut(&name), found) {
+            // All tests of fields hold in a rule.
+            (Some(Ok(old)), Ok(new)) if old.iter().chain(&new).any(|(key, _)| *key == HEADERS) => {
+                let why = "tests of fields in several lines have no equivalent";
+                out.lose(&line.at, &format!("acl {name}"), why);
+                self.acls.insert(name, Err(why.to_owned()));
+            }
             (Some(Ok(old)), Ok(new)) => {
                 for (key, values) in new {
                     match old.iter_mut().find(|(known, _)| *known == key) {
@@ -323,6 +383,11 @@ impl Squid {
             "icp_access" | "htcp_access" | "snmp_access" => {}
             name if FURTHER_ACCESS.contains(&name) => {}
             "request_header_replace" => header_replace(line, out),
+            "request_header_add" | "reply_header_add" => {
+                fields::added(line, |lists| self.rule_when(lists), out);
+            }
+            "negative_ttl" => time(line, &["caching.error-ttl"], out),
+            "request_body_max_size" => max_body(line, out),
             "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
             "via" => {}
             "forwarded_for" => match line.word(1) {
@@ -413,6 +478,7 @@ impl Squid {
                     vec![("destinations", vec!["127.0.0.0/8".to_owned(), "::1".to_owned()])]
                 }
                 (None, "CONNECT") => vec![("methods", vec!["CONNECT".to_owned()])],
+                (None, "manager") if is_not => continue,
                 (None, "manager") => return Err("the admin interface has an address".to_owned()),
                 (None, name) => return Err(format!("there is no acl {name}")),
             };
@@ -454,10 +520,14 @@ impl Squid {
         let what = line.words.join(" ");
         let action = line.word(1).to_owned();
         // The admin interface is not reached by the proxy's address.
-        let managed = |word: &String| word == "manager" || word == "!manager";
-        if line.words.iter().any(managed) && (action == "allow" || line.words.len() <= 4) {
+        let lists = line.words.get(2..).unwrap_or_default();
+        if lists.iter().any(|word| word == "manager") || self.limits(line, out) {
             return;
         }
+        let line = &match action.as_str() {
+            "deny" => self.with_known(line, out),
+            _ => line.clone(),
+        };
         let found = self.lists(line.words.get(2..).unwrap_or_default());
         let mut lists = match found {
             Ok(Some(lists)) => lists,
@@ -491,7 +561,7 @@ impl Squid {
         for (is_not, key, values) in &lists {
             let others = if *is_not { other_ports(key, values) } else { Some(values.clone()) };
             let is_twice = table.keys.iter().any(|(known, _)| known == key);
-            match others.filter(|_| !is_twice && !matches!(*key, URLS | WHOLE_URLS)) {
+            match others.filter(|_| !is_twice && !is_of_rules(key)) {
                 Some(values) => table.set(key, list(&values)),
                 None => {
                     let reason = format!("no equivalent of this test of {key}");
@@ -510,6 +580,40 @@ impl Squid {
         }
         self.denies_all |= lists.is_empty() && action == "deny";
         out.push(table);
+    }
+
+    /// Returns a denial without the lists that have no equivalent, if others are left: it is for
+    /// more requests then.
+    fn with_known(&self, line: &Line, out: &mut Output) -> Line {
+        let words = line.words.get(2..).unwrap_or_default();
+        let is_known = |word: &&String| self.lists(std::slice::from_ref(word)).is_ok();
+        let known: Vec<String> = words.iter().filter(is_known).cloned().collect();
+        let lists = self.lists(&known);
+        match (self.lists(words), lists) {
+            (Err(why), Ok(lists)) if lists.as_ref().is_none_or(|lists| !lists.is_empty()) => {
+                let reason = format!("{why}: denied whatever it says");
+                out.lose(&line.at, &line.words.join(" "), &reason);
+                let words = [&line.words[..2], &known].concat();
+                Line { at: line.at.clone(), words }
+            }
+            _ => line.clone(),
+        }
+    }
+
+    /// Reads a denial of more connections than a list of `maxconn` has.
+    fn limits(&self, line: &Line, out: &mut Output) -> bool {
+        let words = line.words.get(2..).unwrap_or_default();
+        let found = words.iter().find_map(|word| Some((word, self.connections.get(word)?)));
+        let Some((name, most)) = found.filter(|_| line.word(1) == "deny") else { return false };
+        let others: Vec<String> = words.iter().filter(|word| *word != name).cloned().collect();
+        let Ok(Some(when)) = self.rule_when(&others) else { return false };
+        let what = line.words.join(" ");
+        out.note(&line.at, &what, "requests at the same time are counted, not connections");
+        let mut rule = RuleDraft::new(&what, &when);
+        rule.continues = true;
+        rule.set("limit-concurrent", most.max(&1).to_string());
+        rule.push(out);
+        true
     }
 
     /// Adds the lists of which permissions need a value. The error says why the permission is lost.
@@ -537,8 +641,7 @@ impl Squid {
         lists: &[Part],
         out: &mut Output,
     ) -> Result<bool, String> {
-        let is_url = |(_, key, _): &Part| matches!(*key, URLS | WHOLE_URLS);
-        if line.word(1) != "deny" || !lists.iter().any(is_url) {
+        if line.word(1) != "deny" || !lists.iter().any(|(_, key, _)| is_of_rules(key)) {
             return Ok(false);
         }
         let Some(mut when) = self.rule_when(line.words.get(2..).unwrap_or_default())? else {
@@ -564,6 +667,8 @@ impl Squid {
             "methods" => !is_not && !values.iter().any(|name| name == "CONNECT"),
             _ => false,
         });
+        // An accelerator has no tunnels.
+        let passes_tunnels = passes_tunnels || self.is_accelerator;
         if !passes_tunnels && !std::mem::replace(&mut self.denies_tunnels, true) {
             out.lose(&line.at, &what, "rules do not see tunnels: none is allowed from here on");
             let mut table = Table::new("access");
@@ -628,8 +733,14 @@ impl Squid {
                 when = when.and(&one).ok_or("two lists of one kind")?;
                 continue;
             }
-            let key = if is_not { format!("not-{key}") } else { key.to_owned() };
-            let one = Tests(vec![(key, values)]);
+            let one = match (key, is_not) {
+                (HEADERS, true) => {
+                    let not = values.iter().map(|value| format!("!{value}"));
+                    Tests(vec![(key.to_owned(), not.collect())])
+                }
+                (_, true) => Tests(vec![(format!("not-{key}"), values)]),
+                (_, false) => Tests(vec![(key.to_owned(), values)]),
+            };
             when = when.and(&one).ok_or("two lists of one kind")?;
         }
         Ok(Some(when))
@@ -786,8 +897,8 @@ fn cache_dir(line: &Line, out: &mut Output) {
     }
 }
 
-/// Sets a size such as `256 MB`.
-fn size(line: &Line, key: &str, least: u64, out: &mut Output) {
+/// Returns a size such as `256 MB`.
+fn bytes(line: &Line) -> Option<u64> {
     let unit: u64 = match line.word(2).to_ascii_uppercase().as_str() {
         "" | "BYTES" => 1,
         "KB" => 1 << 10,
@@ -795,8 +906,26 @@ fn size(line: &Line, key: &str, least: u64, out: &mut Output) {
         "GB" => 1 << 30,
         _ => 0,
     };
-    let bytes = line.word(1).parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
-    match bytes.filter(|bytes| *bytes >= least && *bytes > 0) {
+    line.word(1).parse::<u64>().ok().and_then(|size| size.checked_mul(unit)).filter(|_| unit > 0)
+}
+
+/// Limits the bodies of requests; 0 is no limit.
+fn max_body(line: &Line, out: &mut Output) {
+    match bytes(line) {
+        Some(0) => {}
+        Some(bytes) => {
+            let mut rule = RuleDraft::new(&line.words.join(" "), &Tests::default());
+            rule.continues = true;
+            rule.set("max-body", text(&cli::units::size(bytes)));
+            rule.push(out);
+        }
+        None => out.lose(&line.at, line.word(0), "expected a size"),
+    }
+}
+
+/// Sets a size.
+fn size(line: &Line, key: &str, least: u64, out: &mut Output) {
+    match bytes(line).filter(|bytes| *bytes >= least && *bytes > 0) {
         Some(bytes) => out.set(key, text(&cli::units::size(bytes))),
         None => out.lose(&line.at, line.word(0), "expected a size that Larder accepts"),
     }

@@ -183,6 +183,46 @@ const ROWS: &[Row] = &[
         &["10.0.0.3"],
     ),
     squid(
+        "denials with a lost list",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl pupils src 10.10.0.0/16
+             acl social dstdomain .social.test
+             acl lessons time MTWHF 08:00-13:00
+             http_access deny pupils social lessons
+             http_access deny manager !pupils lessons
+             http_access allow lan !manager",
+        &["action = \"deny\"\nclients = [\"10.10.0.0/16\"]\nhosts = [\".social.test\"]\n\n\
+             [[access]]\naction = \"allow\"\nclients = [\"10.0.0.0/8\"]"],
+        &[],
+    ),
+    squid(
+        "fields and limits",
+        "http_port 80 accel vhost
+             cache_peer 10.0.0.1 parent 80 0 originserver
+             acl bots browser -i (wget|nikto) ^curl
+             acl user req_header Cookie session=[0-9]
+             acl many maxconn 50
+             http_access deny bots
+             http_access deny many
+             http_access allow all
+             cache deny user
+             request_header_add X-Acc \"a b\" all
+             request_body_max_size 10 MB
+             negative_ttl 30 seconds
+             pinger_enable off",
+        &[
+            "headers = [\"User-Agent: ~(?:(?i)(wget|nikto))|(?:(?i)^curl)\"]\n\
+             then = \"continue\"\ndeny = true",
+            "limit-concurrent = 50",
+            "headers = [\"Cookie: ~session=[0-9]\"]\nthen = \"continue\"\nbypass = true",
+            "request-set = [\"X-Acc: a b\"]",
+            "max-body = \"10M\"",
+            "error-ttl = \"30s\"",
+        ],
+        &["not converted", "CONNECT"],
+    ),
+    squid(
         "names of proxies",
         "visible_hostname cache.example.com
              request_header_access Proxy-Connection deny all
