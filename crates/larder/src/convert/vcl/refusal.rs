@@ -19,6 +19,13 @@ pub fn keeps_out(one: &Statement) -> bool {
     is_unstored || is_end || is_log || refuses(one)
 }
 
+/// Returns whether a branch of `vcl_recv` does nothing but answer requests. Its rule decides on
+/// them, so rules behind it need not exclude them.
+pub fn is_answered(all: &[Statement]) -> bool {
+    let is_synth = |one: &Statement| (one.word(0), one.word(2)) == ("return", "synth");
+    matches!(all, [one] if is_synth(one))
+}
+
 /// Returns whether a statement refuses requests.
 pub fn refuses(one: &Statement) -> bool {
     let code: u16 = one.word(4).parse().unwrap_or(0);

@@ -134,7 +134,7 @@ const ACCESS: &[Row] = &[
              if (!(req.http.X-Key ~ \"^a.c\")) { return (synth(403)); } }",
         &[
             "headers = [\"!X-Token: ~^abc$\"]\ndeny = true",
-            "headers = [\"X-Token: ~^abc$\", \"!X-Key: ~^a.c\"]\ndeny = true",
+            "headers = [\"!X-Key: ~^a.c\"]\ndeny = true",
         ],
         &[],
     ),
@@ -158,11 +158,17 @@ const ACCESS: &[Row] = &[
         "sub vcl_recv { if (req.url ~ \"^/admin\" && req.http.X-A ~ \"(?=x)y\") {
              return (synth(403)); } if (std.random(0, 2) > 1 && (req.url ~ \"^/b\" || req.esi)) {
              return (synth(403)); } }",
-        &[
-            "paths = [\"~^/admin\"]\ndeny = true",
-            "\"lost condition\"\nnot-paths = [\"~^/admin\"]\ndeny = true",
-        ],
+        &["paths = [\"~^/admin\"]\ndeny = true", "\"lost condition\"\ndeny = true"],
         &[],
+    ),
+    vcl(
+        "what is behind a refusal",
+        "acl own { \"10.0.0.0\"/8; } sub vcl_recv {
+             if (req.url ~ \"^/a\" && client.ip !~ own) { return (synth(403)); }
+             else if (req.http.X-B) { return (pass); } }",
+        &["not-clients = [\"10.0.0.0/8\"]\ndeny = true\n\n[[rule]]\nname = \"pass\"\n\
+             headers = [\"X-B\"]\nthen = \"continue\"\nbypass = true"],
+        &["not-paths", "\nclients"],
     ),
     vcl(
         "exceptions of a list",

@@ -17,7 +17,7 @@ use crate::convert::vcl::condition::{Cases, Edited, Parser, STATUS, both_also, m
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::idle_subs::Hints;
 use crate::convert::vcl::refusal::{
-    ends, has_lifetime, has_pass, has_uncacheable, is_refusal, refuses,
+    ends, has_lifetime, has_pass, has_uncacheable, is_answered, is_refusal, refuses,
 };
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 use crate::convert::vcl::walk::edits::template;
@@ -235,7 +235,8 @@ impl<'a> Walk<'a> {
                 continue;
             }
             // The opposite is needed only if something runs under it.
-            let has_others = number + 1 < all.len() || ends(one.inner());
+            let is_decided = self.kind == Sub::Recv && is_answered(one.inner());
+            let has_others = !is_decided && (number + 1 < all.len() || ends(one.inner()));
             let branch = Branch { one, tokens, is_last, is_first: number == 0, has_others };
             let (ended, others) = self.branch(&branch, rest, &edited, out);
             after.extend(ended);
