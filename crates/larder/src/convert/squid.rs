@@ -8,11 +8,13 @@ use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::{self, At};
+use crate::convert::squid::needless::NEEDLESS;
 use crate::convert::squid::peers::Peers;
 use crate::convert::squid::refresh_pattern::RefreshPatterns;
 use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
 mod fields;
+mod needless;
 mod peers;
 mod refresh_pattern;
 #[cfg(test)]
@@ -32,73 +34,6 @@ impl Line {
         self.words.get(number).map_or("", String::as_str)
     }
 }
-
-/// Directives that need no translation, with the reason.
-const NEEDLESS: &[(&str, &str)] = &[
-    ("coredump_dir", "the service says it"),
-    ("pid_filename", "the service knows the process"),
-    ("cache_effective_user", "packaging/larder.service sets the user"),
-    ("cache_effective_group", "packaging/larder.service sets the user"),
-    ("cache_log", "messages go to standard error"),
-    ("cache_store_log", "off"),
-    ("logfile_rotate", "SIGHUP reopens the access log"),
-    ("dns_v4_first", "both families are tried"),
-    ("half_closed_clients", "a client that ends its sending side gets its response"),
-    ("pipeline_prefetch", "pipelined requests are answered in order"),
-    ("memory_pools", "internal memory"),
-    ("maximum_object_size_in_memory", "memory takes what is used"),
-    ("memory_replacement_policy", "memory keeps what is used"),
-    ("cache_replacement_policy", "clusters are evicted by their use"),
-    ("cache_swap_low", "the cache file has a fixed size"),
-    ("cache_swap_high", "the cache file has a fixed size"),
-    ("ipcache_size", "addresses are remembered as long as they hold"),
-    ("workers", "a worker for each core"),
-    ("minimum_object_size", "small objects are packed together"),
-    ("collapsed_forwarding", "always on"),
-    ("httpd_suppress_version_string", "responses do not name the version"),
-    ("icp_port", "off"),
-    ("htcp_port", "off"),
-    ("quick_abort_min", "`fill.finish-rest`"),
-    ("quick_abort_max", "`fill.finish-rest`"),
-    ("quick_abort_pct", "`fill.finish-percent`"),
-    ("cache_mgr", "responses name no administrator"),
-    ("hosts_file", "the system's hosts are known"),
-    ("hierarchy_stoplist", "there are no other caches to ask"),
-    ("fqdncache_size", "addresses are not looked up"),
-    ("store_avg_object_size", "internal memory"),
-    ("client_db", "internal memory"),
-    ("netdb_filename", "there are no other caches to ask"),
-    ("debug_options", "`log-level`"),
-    ("error_directory", "responses of Larder's own are short texts"),
-    ("unique_hostname", "`pseudonym`"),
-    ("pinger_enable", "hosts are not pinged"),
-    ("pinger_program", "hosts are not pinged"),
-    ("query_icmp", "hosts are not pinged"),
-    ("ipcache_low", "addresses are remembered as long as they hold"),
-    ("ipcache_high", "addresses are remembered as long as they hold"),
-    ("store_dir_select_algorithm", "the cache is one file"),
-    ("cache_swap_state", "the cache is one file"),
-    ("max_filedescriptors", "the service sets the limit"),
-    ("max_filedesc", "the service sets the limit"),
-    ("cpu_affinity_map", "internal"),
-    ("buffered_logs", "the access log is buffered"),
-    ("digest_generation", "caches do not exchange digests"),
-    ("log_icp_queries", "off"),
-    ("snmp_port", "off"),
-    ("announce_period", "off"),
-    ("icon_directory", "responses of Larder's own are short texts"),
-    ("err_page_stylesheet", "responses of Larder's own are short texts"),
-    ("email_err_data", "responses name no administrator"),
-    ("mime_table", "there is no FTP"),
-    ("unlinkd_program", "the cache is one file"),
-    ("diskd_program", "the cache is one file"),
-    ("logfile_daemon", "Larder writes its log"),
-    ("high_response_time_warning", "metrics tell it"),
-    ("high_memory_warning", "metrics tell it"),
-    ("memory_cache_mode", "memory keeps what is used"),
-    ("memory_pools_limit", "internal memory"),
-    ("detect_broken_pconn", "such connections are not used again"),
-];
 
 /// Lists that requests or responses have to pass beside `http_access`.
 const FURTHER_ACCESS: &[&str] =
@@ -564,6 +499,9 @@ impl Squid {
             match others.filter(|_| !is_twice && !is_of_rules(key)) {
                 Some(values) => table.set(key, list(&values)),
                 None => {
+                    if action == "deny" && self.denies_by_rule(line, &lists, out) == Ok(true) {
+                        return;
+                    }
                     let reason = format!("no equivalent of this test of {key}");
                     return self.unstated(line, &what, &reason, &action, out);
                 }
@@ -633,17 +571,28 @@ impl Squid {
         Ok(())
     }
 
-    /// Writes a denial of URLs as a rule, which comes behind all of `[[access]]`: it exempts the
-    /// requests that are allowed before it.
+    /// Writes a denial that is about URLs or fields as a rule.
     fn denies_urls(
         &mut self,
         line: &Line,
         lists: &[Part],
         out: &mut Output,
     ) -> Result<bool, String> {
-        if line.word(1) != "deny" || !lists.iter().any(|(_, key, _)| is_of_rules(key)) {
-            return Ok(false);
+        let is_of_rules = lists.iter().any(|(_, key, _)| is_of_rules(key));
+        match line.word(1) == "deny" && is_of_rules {
+            true => self.denies_by_rule(line, lists, out),
+            false => Ok(false),
         }
+    }
+
+    /// Writes a denial as a rule, which comes behind all of `[[access]]`: it exempts the requests
+    /// that are allowed before it.
+    fn denies_by_rule(
+        &mut self,
+        line: &Line,
+        lists: &[Part],
+        out: &mut Output,
+    ) -> Result<bool, String> {
         let Some(mut when) = self.rule_when(line.words.get(2..).unwrap_or_default())? else {
             return Ok(false);
         };
@@ -661,6 +610,17 @@ impl Squid {
                 }
             }
         }
+        self.deny_tunnels(line, lists, out);
+        let mut rule = RuleDraft::new(&what, &when);
+        rule.continues = true;
+        rule.set("deny", "true");
+        rule.push(out);
+        Ok(true)
+    }
+
+    /// Denies the tunnels that a denial may be for, as rules do not see them: those to the hosts and
+    /// ports and of the clients that it names.
+    fn deny_tunnels(&mut self, line: &Line, lists: &[Part], out: &mut Output) {
         let passes_tunnels = lists.iter().any(|(is_not, key, values)| match *key {
             URLS => !is_not,
             WHOLE_URLS => urls::match_no_tunnel(values) && !is_not,
@@ -668,19 +628,23 @@ impl Squid {
             _ => false,
         });
         // An accelerator has no tunnels.
-        let passes_tunnels = passes_tunnels || self.is_accelerator;
-        if !passes_tunnels && !std::mem::replace(&mut self.denies_tunnels, true) {
-            out.lose(&line.at, &what, "rules do not see tunnels: none is allowed from here on");
-            let mut table = Table::new("access");
-            table.set("action", text("deny"));
-            table.set("methods", list(&["CONNECT"]));
-            out.push(table);
+        if passes_tunnels || self.is_accelerator || self.denies_tunnels {
+            return;
         }
-        let mut rule = RuleDraft::new(&what, &when);
-        rule.continues = true;
-        rule.set("deny", "true");
-        rule.push(out);
-        Ok(true)
+        let mut table = Table::new("access");
+        table.set("action", text("deny"));
+        table.set("methods", list(&["CONNECT"]));
+        for (is_not, key, values) in lists {
+            let is_named = matches!(*key, "clients" | "hosts" | "destinations" | "ports");
+            if is_named && !is_not && !table.keys.iter().any(|(known, _)| known == key) {
+                table.set(key, list(values));
+            }
+        }
+        self.denies_tunnels = table.keys.len() == 2;
+        let which = if self.denies_tunnels { "none is" } else { "none of these is" };
+        let reason = format!("rules do not see tunnels: {which} allowed from here on");
+        out.lose(&line.at, &line.words.join(" "), &reason);
+        out.push(table);
     }
 
     /// Reports an access rule without an equivalent; a denial then denies all.

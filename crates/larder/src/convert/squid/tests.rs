@@ -197,6 +197,22 @@ const ROWS: &[Row] = &[
         &[],
     ),
     squid(
+        "denials of other hosts",
+        "http_port 3128
+             acl lan src 10.0.0.0/8
+             acl exam src 10.10.0.0/16
+             acl updates dstdomain .updates.test
+             http_access deny exam !updates
+             http_access allow lan",
+        &[
+            "action = \"deny\"\nmethods = [\"CONNECT\"]\nclients = [\"10.10.0.0/16\"]\n\n\
+             [[access]]\naction = \"allow\"",
+            "clients = [\"10.10.0.0/16\"]\nnot-hosts = [\".updates.test\"]\nthen = \"continue\"\n\
+             deny = true",
+        ],
+        &[],
+    ),
+    squid(
         "fields and limits",
         "http_port 80 accel vhost
              cache_peer 10.0.0.1 parent 80 0 originserver
