@@ -1,4 +1,4 @@
-//! Squid: `squid.conf` of a forward proxy, or of an accelerator with one kind of origin server.
+//! Squid: `squid.conf` of a forward proxy, or of an accelerator.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -315,6 +315,11 @@ impl Squid {
             "visible_hostname" => {
                 out.set("pseudonym", text(line.word(1).split('.').next().unwrap_or_default()));
             }
+            "deny_info" => {
+                out.lose(&line.at, "deny_info", "denied requests get 403 and a short text");
+            }
+            // An accelerator's requests go to its peers.
+            "never_direct" if self.is_accelerator || line.word(1) == "deny" => {}
             "icp_access" | "htcp_access" | "snmp_access" => {}
             name if FURTHER_ACCESS.contains(&name) => {}
             "request_header_replace" => header_replace(line, out),

@@ -226,6 +226,7 @@ const ROWS: &[Row] = &[
              request_header_add X-Acc \"a b\" all
              request_body_max_size 10 MB
              negative_ttl 30 seconds
+             never_direct allow all
              pinger_enable off",
         &[
             "headers = [\"User-Agent: ~(?:(?i)(wget|nikto))|(?:(?i)^curl)\"]\n\

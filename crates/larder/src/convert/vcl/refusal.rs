@@ -26,6 +26,15 @@ pub fn is_answered(all: &[Statement]) -> bool {
     matches!(all, [one] if is_synth(one))
 }
 
+/// Returns whether a branch by the host chooses a backend, so that other hosts have another.
+pub fn chooses_by_host(one: &Statement) -> bool {
+    fn chooses(one: &Statement) -> bool {
+        one.word(1) == "req.backend_hint" || one.inner().iter().any(chooses)
+    }
+    let is_host = |token: &Token| token.text.eq_ignore_ascii_case("req.http.host");
+    one.tokens.iter().any(is_host) && chooses(one)
+}
+
 /// Returns whether a statement refuses requests.
 pub fn refuses(one: &Statement) -> bool {
     let code: u16 = one.word(4).parse().unwrap_or(0);

@@ -171,6 +171,14 @@ const ACCESS: &[Row] = &[
         &["not-paths", "\nclients"],
     ),
     vcl(
+        "a backend by a lost test of the host",
+        "backend b { .host = \"10.0.0.2\"; } sub vcl_recv {
+             if (std.healthy(b)) { set req.backend_hint = b; }
+             if (req.url ~ \"^/a\" && req.http.host ~ \"(?!x)a\") { set req.backend_hint = b; } }",
+        &["paths = [\"~^/a\"]\nthen = \"continue\"\nrespond = \"501 Not converted: backend\""],
+        &["10.0.0.2"],
+    ),
+    vcl(
         "exceptions of a list",
         "acl own { \"10.0.0.0\"/30; ! \"10.0.0.1\"; } sub vcl_recv {
              if (req.method == \"PURGE\") { if (client.ip !~ own) { return (synth(405)); } }

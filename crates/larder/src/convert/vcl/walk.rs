@@ -17,7 +17,8 @@ use crate::convert::vcl::condition::{Cases, Edited, Parser, STATUS, both_also, m
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::idle_subs::Hints;
 use crate::convert::vcl::refusal::{
-    ends, has_lifetime, has_pass, has_uncacheable, is_answered, is_refusal, refuses,
+    chooses_by_host, ends, has_lifetime, has_pass, has_uncacheable, is_answered, is_refusal,
+    refuses,
 };
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 use crate::convert::vcl::walk::edits::template;
@@ -30,6 +31,8 @@ pub enum Sub {
     Deliver,
 }
 
+/// What requests get whose backend is unknown.
+const NO_BACKEND: &str = "\"501 Not converted: backend\"";
 /// Depth of nested `call`.
 const CALLS_MAX: usize = 16;
 /// Most statements that are walked, counting those of called subroutines each time.
@@ -298,7 +301,7 @@ impl<'a> Walk<'a> {
                     out.lose(&one.at(), &what, &why);
                     if !is_refusal {
                         let wide = wide().unwrap_or_else(|_| rest.clone());
-                        self.keep_out(one.inner(), &wide, out);
+                        self.keep_out(one, &wide, out);
                     }
                 }
                 if cases.iter().any(Tests::adds_head) {
@@ -322,7 +325,7 @@ impl<'a> Walk<'a> {
                 match wide().ok().filter(|_| !is_refusal && self.kind != Sub::Hash) {
                     Some(wide) => {
                         out.lose(&one.at(), &what, &why);
-                        self.keep_out(one.inner(), &wide, out);
+                        self.keep_out(one, &wide, out);
                     }
                     None => self.lost(one, &what, &why, &rest, out),
                 }
@@ -346,9 +349,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Keeps requests out that a branch might pass or refuse, beside what else it does.
-    fn keep_out(&self, inner: &[Statement], cases: &Cases, out: &mut Output) {
+    fn keep_out(&self, one: &Statement, cases: &Cases, out: &mut Output) {
+        let inner = one.inner();
         let (key, value) = match self.kind {
             Sub::Recv if inner.iter().any(refuses) => ("deny", "true"),
+            Sub::Recv if chooses_by_host(one) => ("respond", NO_BACKEND),
             Sub::Recv if has_pass(inner) => ("bypass", "true"),
             Sub::Response if has_uncacheable(inner) => ("store", "false"),
             _ => return,
@@ -362,7 +367,10 @@ impl<'a> Walk<'a> {
     fn lost(&self, one: &Statement, what: &str, why: &str, live: &Cases, out: &mut Output) {
         let passes = self.kind == Sub::Recv && has_pass(one.inner());
         let is_private = self.kind == Sub::Response && has_uncacheable(one.inner());
-        if passes || is_private || self.kind == Sub::Hash {
+        if self.kind == Sub::Recv && chooses_by_host(one) {
+            out.lose(&one.at(), what, &format!("{why}: answered with 501"));
+            self.each("lost backend", live, false, |rule| rule.set("respond", NO_BACKEND), out);
+        } else if passes || is_private || self.kind == Sub::Hash {
             out.lose(&one.at(), what, &format!("{why}: nothing is answered from the cache here"));
             for case in live {
                 self.rule("lost condition", case, |rule| rule.set("bypass", "true"), out);
