@@ -179,6 +179,14 @@ const ACCESS: &[Row] = &[
         &["10.0.0.2"],
     ),
     vcl(
+        "a refusal behind a list with a lost entry",
+        "acl own { \"10.0.0.1\"; \"own.test\"; } sub vcl_recv {
+             if (req.url ~ \"^/a\" && client.ip ~ own) { set req.http.X-A = \"1\"; return (hash); }
+             if (!req.http.X-Token) { return (synth(401)); } }",
+        &["not-clients = [\"10.0.0.1\"]\nheaders = [\"!X-Token\"]\nrespond = \"401\""],
+        &[],
+    ),
+    vcl(
         "exceptions of a list",
         "acl own { \"10.0.0.0\"/30; ! \"10.0.0.1\"; } sub vcl_recv {
              if (req.method == \"PURGE\") { if (client.ip !~ own) { return (synth(405)); } }

@@ -275,7 +275,8 @@ impl<'a> Walk<'a> {
             let mut parser = Parser::new(tokens, acls, edited, widens);
             Ok::<_, String>((parser.parse()?, parser.inexact))
         };
-        let opposite = || Parser::new(tokens, acls, edited, true).parse_opposite();
+        // Each request is in one of both, so that what is behind keeps it out.
+        let opposite = || Parser::new(tokens, acls, edited, is_refusal).parse_opposite();
         let found = match is_always {
             true => Ok((vec![Tests::default()], None)),
             false => parse(is_refusal),
@@ -287,7 +288,6 @@ impl<'a> Walk<'a> {
             }
             let others = match (is_last, has_others && !is_always) {
                 (true, _) => Vec::new(),
-                // Behind a condition of more requests there are fewer.
                 (false, true) => others(one, &rest, opposite(), &mut inexact)?,
                 (false, false) => rest.clone(),
             };
