@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod access_tests;
+mod cases;
 pub mod dialect;
 pub mod glob_of_regex;
 #[cfg(test)]

@@ -141,8 +141,10 @@ fn rewrites_lead_into_other_locations_with_their_refusals() {
     ));
     assert_order(&toml, &["paths = [\"~^/panel/(.*)$\"]\ndeny = true", "paths = [\"/admin/*\"]"]);
     let texts = [
-        "paths = [\"~^/staff(.*)$\"]\nany = [{ paths = [\"/staff*\"] }]\nthen = \"continue\"\nbasic",
-        "paths = [\"~^/staff(.*)$\"]\nany = [{ paths = [\"/staff*\"] }]\nset-path = \"/secure{capture.1}\"",
+        "paths = [\"~^/staff(.*)$\"]\nany = [{ paths = [\"/staff*\"] }]\n\
+         then = \"continue\"\nbasic",
+        "paths = [\"~^/staff(.*)$\"]\nany = [{ paths = [\"/staff*\"] }]\n\
+         set-path = \"/secure{capture.1}\"",
     ];
     assert_order(&toml, &texts);
     // The beginning of a path can be put back.

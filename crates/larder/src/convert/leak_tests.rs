@@ -312,8 +312,10 @@ const NGINX_ACCESS: &[Row] = &[
         nginx(
             "patterns of hosts",
             "server { listen 80; server_name x; location / { proxy_pass http://a; } }
-             server { listen 80; server_name *.int.x; allow 10.0.0.0/8; deny all; location / { proxy_pass http://a; } }",
-            &["hosts = [\".int.x\"]\nnot-hosts = [\"int.x\"]\nnot-clients = [\"10.0.0.0/8\"]\ndeny = true"],
+             server { listen 80; server_name *.int.x; allow 10.0.0.0/8; deny all;
+             location / { proxy_pass http://a; } }",
+            &["hosts = [\".int.x\"]\nnot-hosts = [\"int.x\"]\n\
+               not-clients = [\"10.0.0.0/8\"]\ndeny = true"],
             &[],
         ),
         nginx(

@@ -2,6 +2,7 @@
 
 mod access_log;
 mod backend;
+mod checks;
 mod chosen_upstream;
 mod classes;
 pub mod condition;
@@ -31,6 +32,7 @@ mod restrictions;
 mod rewritten;
 mod scope;
 mod server;
+mod server_block;
 mod server_group;
 mod slashes;
 mod spellings;
@@ -49,7 +51,7 @@ use crate::convert::nginx::classes::ClassDrafts;
 use crate::convert::nginx::condition::{Alternatives, Variables};
 use crate::convert::nginx::limits::Zones;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::server::Server;
+use crate::convert::nginx::server_block::Server;
 use crate::convert::nginx::syntax::{Directive, Reader, walk};
 use crate::convert::output::{Output, list, text};
 use crate::convert::source::At;

@@ -8,12 +8,14 @@ use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::{self, At};
+use crate::convert::squid::line::Line;
 use crate::convert::squid::needless::NEEDLESS;
 use crate::convert::squid::peers::Peers;
 use crate::convert::squid::refresh_pattern::RefreshPatterns;
 use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
 mod fields;
+mod line;
 mod needless;
 mod peers;
 mod refresh_pattern;
@@ -21,19 +23,6 @@ mod refresh_pattern;
 mod tests;
 mod url_parts;
 mod urls;
-
-/// A line.
-#[derive(Clone)]
-struct Line {
-    at: At,
-    words: Vec<String>,
-}
-
-impl Line {
-    fn word(&self, number: usize) -> &str {
-        self.words.get(number).map_or("", String::as_str)
-    }
-}
 
 /// Lists that requests or responses have to pass beside `http_access`.
 const FURTHER_ACCESS: &[&str] =
@@ -211,6 +200,77 @@ struct Squid {
     refreshes: RefreshPatterns,
 }
 
+/// Reads a line `forwarded_for`.
+fn forwarded_for(line: &Line, out: &mut Output) {
+    match line.word(1) {
+        "on" => out.set("forwarded.add", list(&["x-forwarded-for"])),
+        "delete" | "off" => {
+            out.set("forwarded.add", "[]".to_owned());
+            if line.word(1) == "off" {
+                let reason = "X-Forwarded-For: unknown is not sent: no such field";
+                out.lose(&line.at, "forwarded_for off", reason);
+            }
+        }
+        word => {
+            let name = format!("forwarded_for {word}");
+            out.lose(&line.at, &name, "the field is added to, or not sent");
+        }
+    }
+}
+
+/// Returns the tests that a line `acl NAME TYPE VALUE…` states.
+fn tests_of(line: &Line) -> Acl {
+    let values: Vec<String> =
+        line.words.iter().skip(3).filter(|word| !word.starts_with('-')).cloned().collect();
+    let ignores_case = line.words.iter().skip(3).any(|word| word == "-i");
+    let regex = |text: &String| {
+        let case = if ignores_case { "(?i)" } else { "" };
+        format!("{case}{text}")
+    };
+    let values: Vec<String> = values.iter().map(|value| from_file(value)).collect();
+    let is_file = values.iter().any(|value| value.starts_with('@'));
+    match line.word(2) {
+        "src" if values.iter().any(|one| one == "all") => Ok(Vec::new()),
+        "src" => networks(&values)
+            .map(|all| vec![("clients", all)])
+            .ok_or_else(|| "expected networks".to_owned()),
+        "dst" => networks(&values)
+            .map(|all| vec![("destinations", all)])
+            .ok_or_else(|| "expected networks".to_owned()),
+        "urlpath_regex" | "url_regex" => match lines_of(&values) {
+            Ok(lines) => {
+                let all: Result<Vec<_>, _> =
+                    lines.iter().map(|line| urls::posix(&regex(line))).collect();
+                let key = if line.word(2) == "url_regex" { WHOLE_URLS } else { URLS };
+                all.map(|all| vec![(key, all)])
+            }
+            Err(why) => Err(why),
+        },
+        "browser" | "req_header" => {
+            let (field, start) = match line.word(2) {
+                "browser" => ("User-Agent", 0),
+                _ => (values.first().map_or("", String::as_str), 1),
+            };
+            let lines = lines_of(values.get(start..).unwrap_or_default());
+            let all = lines.map(|all| all.iter().map(regex).collect::<Vec<_>>());
+            let test = all.and_then(|all| fields::test(field, &all));
+            test.map(|test| vec![(HEADERS, vec![test])])
+        }
+        kind if is_file && kind != "dstdomain" => {
+            Err(format!("a file of acl {kind} has no equivalent"))
+        }
+        "dstdomain" => {
+            let is_empty = |one: &String| {
+                one.strip_prefix('@').is_some_and(|path| entries(path) == Ok(Vec::new()))
+            };
+            Ok(vec![("hosts", values.into_iter().filter(|one| !is_empty(one)).collect())])
+        }
+        "port" => Ok(vec![("ports", values)]),
+        "method" => Ok(vec![("methods", values)]),
+        kind => Err(format!("acl {kind} has no equivalent")),
+    }
+}
+
 impl Squid {
     /// Reads a line `acl NAME TYPE VALUE…`; lines of one name add up.
     fn acl(&mut self, line: &Line, out: &mut Output) {
@@ -223,55 +283,7 @@ impl Squid {
             self.connections.insert(name, most);
             return;
         }
-        let values: Vec<String> =
-            line.words.iter().skip(3).filter(|word| !word.starts_with('-')).cloned().collect();
-        let ignores_case = line.words.iter().skip(3).any(|word| word == "-i");
-        let regex = |text: &String| {
-            let case = if ignores_case { "(?i)" } else { "" };
-            format!("{case}{text}")
-        };
-        let values: Vec<String> = values.iter().map(|value| from_file(value)).collect();
-        let is_file = values.iter().any(|value| value.starts_with('@'));
-        let found: Acl = match line.word(2) {
-            "src" if values.iter().any(|one| one == "all") => Ok(Vec::new()),
-            "src" => networks(&values)
-                .map(|all| vec![("clients", all)])
-                .ok_or_else(|| "expected networks".to_owned()),
-            "dst" => networks(&values)
-                .map(|all| vec![("destinations", all)])
-                .ok_or_else(|| "expected networks".to_owned()),
-            "urlpath_regex" | "url_regex" => match lines_of(&values) {
-                Ok(lines) => {
-                    let all: Result<Vec<_>, _> =
-                        lines.iter().map(|line| urls::posix(&regex(line))).collect();
-                    let key = if line.word(2) == "url_regex" { WHOLE_URLS } else { URLS };
-                    all.map(|all| vec![(key, all)])
-                }
-                Err(why) => Err(why),
-            },
-            "browser" | "req_header" => {
-                let (field, start) = match line.word(2) {
-                    "browser" => ("User-Agent", 0),
-                    _ => (values.first().map_or("", String::as_str), 1),
-                };
-                let lines = lines_of(values.get(start..).unwrap_or_default());
-                let all = lines.map(|all| all.iter().map(regex).collect::<Vec<_>>());
-                let test = all.and_then(|all| fields::test(field, &all));
-                test.map(|test| vec![(HEADERS, vec![test])])
-            }
-            kind if is_file && kind != "dstdomain" => {
-                Err(format!("a file of acl {kind} has no equivalent"))
-            }
-            "dstdomain" => {
-                let is_empty = |one: &String| {
-                    one.strip_prefix('@').is_some_and(|path| entries(path) == Ok(Vec::new()))
-                };
-                Ok(vec![("hosts", values.into_iter().filter(|one| !is_empty(one)).collect())])
-            }
-            "port" => Ok(vec![("ports", values)]),
-            "method" => Ok(vec![("methods", values)]),
-            kind => Err(format!("acl {kind} has no equivalent")),
-        };
+        let found = tests_of(line);
         if let Err(why) = &found {
             out.lose(&line.at, &format!("acl {name}"), why);
         }
@@ -330,20 +342,7 @@ impl Squid {
             "request_body_max_size" => max_body(line, out),
             "via" if line.word(1) == "off" => out.set("forwarded.via", "false".to_owned()),
             "via" => {}
-            "forwarded_for" => match line.word(1) {
-                "on" => out.set("forwarded.add", list(&["x-forwarded-for"])),
-                "delete" | "off" => {
-                    out.set("forwarded.add", "[]".to_owned());
-                    if line.word(1) == "off" {
-                        let reason = "X-Forwarded-For: unknown is not sent: no such field";
-                        out.lose(&line.at, "forwarded_for off", reason);
-                    }
-                }
-                word => {
-                    let name = format!("forwarded_for {word}");
-                    out.lose(&line.at, &name, "the field is added to, or not sent");
-                }
-            },
+            "forwarded_for" => forwarded_for(line, out),
             "access_log" | "cache_access_log" => access_log(line, out),
             "request_header_access" | "reply_header_access" => self.header_access(line, out),
             "connect_timeout" => time(line, &["upstream.connect-timeout"], out),
@@ -623,8 +622,8 @@ impl Squid {
         Ok(true)
     }
 
-    /// Denies the tunnels that a denial may be for, as rules do not see them: those to the hosts and
-    /// ports and of the clients that it names.
+    /// Denies the tunnels that a denial may be for, since rules do not see them: those to the hosts
+    /// and ports and of the clients that it names.
     fn deny_tunnels(&mut self, line: &Line, lists: &[Part], out: &mut Output) {
         let passes_tunnels = lists.iter().any(|(is_not, key, values)| match *key {
             URLS => !is_not,

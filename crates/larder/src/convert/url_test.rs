@@ -47,8 +47,8 @@ pub fn of_path(regex: &str) -> Result<Option<Tests>, String> {
     Ok((!is_never).then(|| Tests::one("paths", format!("~{regex}"))))
 }
 
-/// Returns whether what matches an expression on a part of path and query matches it on the whole:
-/// it is a text, or alternatives of texts, within the path or a parameter, or several in their order.
+/// Returns whether an expression that matches a part of path and query matches the whole: it is a
+/// text, or alternatives of texts, within the path or a parameter, or several in their order.
 pub fn is_of_part(regex: &str) -> bool {
     let (_, body) = split_case(regex);
     let plain = body.replace("\\.", "").replace("\\/", "").replace("\\-", "").replace(".*", "");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::convert::cases::{both, negated};
 use crate::convert::glob_of_regex::{globs, words};
 use crate::convert::nginx::classes::ClassDraft;
 use crate::convert::nginx::forwarded;
@@ -11,7 +12,6 @@ use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::HOSTNAME;
 use crate::convert::rule_draft::Tests;
 use crate::convert::url_test;
-use crate::convert::vcl::condition::{both, negated};
 
 /// Alternatives of a condition.
 #[derive(Clone, Debug, Default)]

@@ -112,7 +112,7 @@ impl<'a> LocationOf<'a, '_> {
         if is_stricter || to.is_wider || tries::changes_by_path(scope.block()) {
             return None;
         }
-        Some(self.with_place(&scope, draft, |place| self.checked(place, false, out)))
+        Some(self.with_place(&scope, draft, |place| self.checked(place, None, out)))
     }
 
     fn with_place<T>(

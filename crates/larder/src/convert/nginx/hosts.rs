@@ -2,7 +2,7 @@
 
 use crate::convert::nginx::matching;
 use crate::convert::nginx::scope::Scope;
-use crate::convert::nginx::server::Server;
+use crate::convert::nginx::server_block::Server;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::Output;
 use crate::convert::rule_draft::{RuleDraft, Tests};

@@ -1,7 +1,7 @@
 //! Directives of nginx: those that are translated, those that need no translation, with the reason,
 //! and those without an equivalent.
 
-use crate::convert::nginx::restrictions::is_check;
+use crate::convert::nginx::checks::is_check;
 use crate::convert::nginx::syntax::Directive;
 
 /// Directives that need no translation.

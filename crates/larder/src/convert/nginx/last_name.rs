@@ -1,7 +1,7 @@
 //! The last name of `try_files`, for which nginx looks for a location again.
 
+use crate::convert::nginx::checks::checks;
 use crate::convert::nginx::matching;
-use crate::convert::nginx::restrictions::checks;
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::convert::cases::both;
 use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::forwarded;
 use crate::convert::nginx::mapped_fields;
@@ -11,7 +12,6 @@ use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{size, size_text};
-use crate::convert::vcl::condition::both;
 
 /// Zones of limits, by their directive and name.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::convert::nginx::server::Server;
+use crate::convert::nginx::server_block::Server;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, Table, list, text};
 

@@ -1,5 +1,6 @@
 //! The keys of the rule for a location: fields, lifetimes, bypass, sizes, compression.
 
+use crate::convert::cases::both;
 use crate::convert::nginx::backend::Servers;
 use crate::convert::nginx::condition::{Alternatives, truth};
 use crate::convert::nginx::joined_fields::{self, Added, Joined};
@@ -12,7 +13,6 @@ use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{size, size_text, time};
-use crate::convert::vcl::condition::both;
 
 /// Statuses to which nginx adds fields without `always`.
 const ADDED: [&str; 8] = ["200", "201", "204", "301", "302", "303", "307", "308"];

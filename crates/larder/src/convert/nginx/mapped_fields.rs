@@ -1,11 +1,11 @@
 //! Fields of responses that a `map` makes of one of the request, as of `$http_origin` for CORS.
 
+use crate::convert::cases::both;
 use crate::convert::nginx::condition::{self, Variables};
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::{Output, list};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::vcl::condition::both;
 
 /// Returns the requests for which a `map` has a value other than the empty one.
 pub fn not_empty(map: &Directive, variables: &Variables) -> Result<Vec<Tests>, String> {

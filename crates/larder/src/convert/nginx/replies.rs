@@ -1,18 +1,18 @@
 //! `return`, `rewrite`, `if`, `allow` and `deny`: rules before that of a location.
 
+use crate::convert::cases::{both, negated};
+use crate::convert::nginx::checks::{checks, is_check, refuses};
 use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, of_if};
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{
     Source, inherited_fields, lose_beside_ifs, own_fields, response_fields,
 };
 use crate::convert::nginx::referers;
-use crate::convert::nginx::restrictions::{checks, is_check};
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::vcl::condition::{both, negated};
 
 /// Where rules are made: the requests, names, and what is in effect.
 pub struct Place<'a, 'b> {
@@ -237,14 +237,6 @@ pub fn fields_outside_ifs(
         }
     }
     true
-}
-
-/// Returns whether a directive within an `if` refuses requests.
-pub fn refuses(act: &Directive) -> bool {
-    match act.name.as_str() {
-        "return" => act.arg(0).parse::<u16>().is_ok_and(|code| (400..500).contains(&code)),
-        name => name == "deny",
-    }
 }
 
 /// Pushes the rule of a `return`.

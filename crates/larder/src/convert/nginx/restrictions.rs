@@ -1,32 +1,13 @@
 //! Restrictions of a location that requests for another one must not evade by a spelling that only
 //! some servers read as a path of the restricted location.
 
+use crate::convert::nginx::checks::{checks, refuses};
 use crate::convert::nginx::matching::{Kind, Location};
-use crate::convert::nginx::replies::refuses;
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::nginx::tries::behind;
 
-/// Returns whether a directive asks for the permission of requests: a name, a token, a program.
-pub fn is_check(name: &str) -> bool {
-    match name.strip_prefix("auth_") {
-        // Longer names are settings of these, such as `auth_jwt_key_file`.
-        Some(of) if !of.contains('_') => !matches!(of, "delay" | "http"),
-        Some(of) => of.ends_with("_enabled") || of == "jwt_require",
-        None => {
-            let is_program = name.starts_with("access_by_lua") && !name.ends_with("_postpone");
-            is_program || matches!(name, "js_access" | "shib_request")
-        }
-    }
-}
-
-/// Returns the checks that are in effect.
-pub fn checks<'a>(scope: &Scope<'a>) -> Vec<&'a Directive> {
-    let is_on = |one: &&Directive| !matches!(one.arg(0), "off" | "0");
-    scope.named(is_check).into_iter().filter(is_on).collect()
-}
-
-/// What is refused in a scope.
+/// The refusals of a scope.
 #[derive(Clone, Debug)]
 struct Refusals<'a> {
     lists: Vec<&'a Directive>,

@@ -16,6 +16,7 @@ use crate::convert::nginx::replies::{self, Place};
 use crate::convert::nginx::responses;
 use crate::convert::nginx::restrictions::Restrictions;
 use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::server_block::Server;
 use crate::convert::nginx::server_group;
 use crate::convert::nginx::slashes;
 use crate::convert::nginx::spellings;
@@ -29,24 +30,6 @@ use crate::convert::rule_draft::{RuleDraft, Tests};
 /// Directives by which something other than a server of HTTP or a directory responds.
 const APPLICATIONS: [&str; 6] =
     ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "stub_status"];
-
-/// A server block.
-#[derive(Clone, Debug)]
-pub struct Server<'a> {
-    pub directive: &'a Directive,
-    /// Hosts, without those that have no equivalent.
-    pub names: Vec<String>,
-    /// Domains whose hosts rules can name, and sites cannot, such as `.example.com`.
-    pub below: Vec<String>,
-    odd: Vec<(String, &'static str)>,
-    /// It listens without TLS.
-    pub http: bool,
-    pub https: bool,
-    /// It answers for hosts that no server names.
-    pub is_default: bool,
-    /// Addresses, and whether they are with TLS.
-    pub addresses: Vec<(String, bool)>,
-}
 
 /// Where the responses of a location come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,95 +61,6 @@ fn names_servers(block: &[Directive]) -> bool {
         is_named |= one.name == "proxy_pass" && server.contains('$');
     });
     is_named
-}
-
-impl<'a> Server<'a> {
-    pub fn new(directive: &'a Directive) -> Server<'a> {
-        let (mut names, mut below, mut odd) = (Vec::new(), Vec::new(), Vec::new());
-        let all = directive.inner().iter().filter(|one| one.name == "server_name");
-        for name in all.flat_map(|one| &one.args) {
-            let name = name.to_ascii_lowercase();
-            match name.as_str() {
-                "_" | "" | "\"\"" => {}
-                _ if name.starts_with('~') || name.starts_with('$') => {
-                    odd.push((name, "a site's hosts are names, not expressions"));
-                }
-                _ if name.starts_with("*.") && !name[2..].contains('*') => {
-                    below.push(name[1..].to_owned());
-                    odd.push((name, "a site's hosts are whole names: list them"));
-                }
-                _ if name.contains('*') => {
-                    odd.push((name, "a site's hosts are whole names: list them"));
-                }
-                _ if name.starts_with('.') => {
-                    names.push(name[1..].to_owned());
-                    below.push(name.clone());
-                    odd.push((name, "a site's hosts are whole names: list those below it"));
-                }
-                _ => names.push(name),
-            }
-        }
-        names.dedup();
-        Server {
-            directive,
-            names,
-            below,
-            odd,
-            http: false,
-            https: false,
-            is_default: false,
-            addresses: Vec::new(),
-        }
-    }
-
-    pub fn block(&self) -> &'a [Directive] {
-        self.directive.inner()
-    }
-
-    /// Reports a loss of the server.
-    pub fn lose(&self, directive: &str, reason: &str, out: &mut Output) {
-        out.lose(&self.directive.at, directive, reason);
-    }
-
-    pub fn called(&self) -> &str {
-        self.names.first().or(self.below.first()).map_or("default", String::as_str)
-    }
-
-    /// Hosts as rules name them.
-    pub fn hosts(&self) -> impl Iterator<Item = &String> {
-        self.names.iter().chain(&self.below)
-    }
-
-    fn host_list(&self) -> Vec<String> {
-        self.hosts().cloned().collect()
-    }
-
-    pub fn shares_scheme(&self, other: &Server<'_>) -> bool {
-        (self.http && other.http) || (self.https && other.https)
-    }
-
-    pub fn shares_address(&self, other: &Server<'_>) -> bool {
-        self.addresses.iter().any(|address| other.addresses.contains(address))
-    }
-
-    /// Returns whether only this machine reaches the server.
-    fn is_local(&self) -> bool {
-        self.addresses.iter().all(|(address, _)| is_local(address))
-    }
-
-    /// Returns the addresses with this server's protocols at which others listen and it does not.
-    pub fn not_here<'s>(&self, all: &'s [Server<'_>]) -> Vec<&'s str> {
-        let mut found: Vec<&str> = all
-            .iter()
-            .flat_map(|other| &other.addresses)
-            .filter(|other| self.addresses.iter().any(|(_, tls)| *tls == other.1))
-            .filter(|other| !self.addresses.contains(other))
-            .map(|(address, _)| address.as_str())
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
 }
 
 /// The sites written so far: which server's backend answers for a host.
@@ -288,11 +182,8 @@ fn site(
     sites: &mut Sites,
     out: &mut Output,
 ) -> bool {
-    for (name, why) in &server.odd {
-        if !server.is_default {
-            out.lose(&server.directive.at, &format!("server_name {name}"), why);
-        }
-    }
+    let odd = server.odd.iter().filter(|_| !server.is_default);
+    odd.for_each(|(name, why)| server.lose(&format!("server_name {name}"), why, out));
     // Hosts below a domain have no site of their own. The rules of the default server answer for
     // all hosts that no server names.
     let is_for_all = server.is_default || !server.below.is_empty();
@@ -367,12 +258,6 @@ fn table_of(servers: &Servers, hosts: &[String], sites: &Sites, table: &mut Tabl
             None => {}
         }
     }
-}
-
-/// Returns whether only this machine reaches an address.
-fn is_local(address: &str) -> bool {
-    let parsed = address.parse::<std::net::SocketAddr>();
-    parsed.map_or(address.starts_with("unix:"), |address| address.ip().is_loopback())
 }
 
 /// Writes the rules of a server, or of a part of its requests.
@@ -531,22 +416,27 @@ impl<'a> LocationOf<'a, '_> {
         if is_behind {
             account(place.scope.block(), out);
         }
-        self.checked(place, is_behind, out)
+        let server = self.http.scope.inner(self.server.block());
+        let before = is_behind.then(|| one.scope(&server));
+        self.checked(place, before.as_ref(), out)
     }
 
-    /// Writes the rules that come before the response, for requests that clients may make. Returns
-    /// whether they answer all requests.
-    pub fn checked(&self, place: &Place<'_, '_>, is_behind: bool, out: &mut Output) -> bool {
+    /// Writes the rules that come before the response, for requests that clients may make. `before`
+    /// is the location whose files come first. Returns whether they answer all requests.
+    pub fn checked(
+        &self,
+        place: &Place<'_, '_>,
+        before: Option<&Scope<'a>>,
+        out: &mut Output,
+    ) -> bool {
         // nginx rewrites and returns before it checks access.
         if replies::write(place, out) {
             return true;
         }
         // The location before has the server's access control, unless it replaces that.
         let own = Scope::default().inner(place.scope.block());
-        let inner = Place { scope: if is_behind { &own } else { place.scope }, ..*place };
-        let server = self.http.scope.inner(self.server.block());
-        let before = is_behind.then(|| one.scope(&server));
-        limits::write(place, before.as_ref(), &self.http.zones, out);
+        let inner = Place { scope: if before.is_some() { &own } else { place.scope }, ..*place };
+        limits::write(place, before, &self.http.zones, out);
         if replies::access(&inner, out) {
             return true;
         }

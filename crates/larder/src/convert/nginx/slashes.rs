@@ -50,7 +50,7 @@ fn is_proxied_directory(one: &Location<'_>) -> bool {
         && path.len() > 1
         && !path.ends_with('/')
         && one.path.chars().all(is_plain)
-        && one.outer.iter().all(|outer| is_reached(&outer))
+        && one.outer.iter().all(is_reached)
         && has("_pass")
         && !has("internal")
 }

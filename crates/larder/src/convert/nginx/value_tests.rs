@@ -167,7 +167,8 @@ fn media_types_of_locations_are_kept() {
                 "media-types = [\"md=text/x-b\"]",
                 "default-type = \"application/x-a\"",
                 "client-set = [\"Content-Type: application/octet-stream\"]",
-                "headers = [\"Content-Type: text/html*\"], client-set = [\"Content-Type: text/plain\"]",
+                "headers = [\"Content-Type: text/html*\"], \
+                 client-set = [\"Content-Type: text/plain\"]",
                 "headers = [\"!Content-Type: image/png*\", \"!Content-Type: text/html*\", \
                  \"!Content-Type: text/plain*\"], client-set = [\"Content-Type: application/x-a\"]",
             ],

@@ -3,7 +3,8 @@
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::Output;
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::squid::{Line, urls};
+use crate::convert::squid::line::Line;
+use crate::convert::squid::urls;
 use crate::convert::url_test;
 
 /// Returns the test of a field whose value has to match one of several expressions.

@@ -1,9 +1,9 @@
 //! `cache_peer`, and the lists that say which requests a peer gets.
 
+use crate::convert::cases::{Cases, both_also, merge, negated};
 use crate::convert::output::{NOWHERE, Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::squid::Line;
-use crate::convert::vcl::condition::{Cases, both_also, merge, negated};
+use crate::convert::squid::line::Line;
 
 /// Origin servers in their order.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::squid::Line;
+use crate::convert::squid::line::Line;
 use crate::convert::squid::urls;
 
 /// The rules of all patterns.

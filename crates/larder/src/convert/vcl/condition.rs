@@ -2,29 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::convert::cases::{CLASSES, Cases, STATUS, both_also, merge, negated};
 use crate::convert::nginx::condition::compare;
 use crate::convert::nginx::named_values::{Case, Comparison};
-use crate::convert::rule_draft::{ALSO, NOT_STATUSES, RESPONSE_HEADERS, Tests, is_headers};
+use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests};
 use crate::convert::url_test;
 use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::edited_url::EditedUrl;
 use crate::convert::vcl::host_test;
 use crate::convert::vcl::syntax::{Kind, Token};
 
-/// Alternatives, each a list of tests that must all hold. Empty: never.
-pub type Cases = Vec<Tests>;
-
-/// Most alternatives of a condition.
-const MOST: usize = 64;
 /// Most patterns in place of an expression.
 const PATTERNS_MAX: usize = 3;
 /// Depth of nested parentheses.
 const DEPTH_MAX: usize = 32;
-
-/// Key of a test of the response's status, which becomes a key of the rule.
-pub const STATUS: &str = "statuses";
-
-pub const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// Request fields that the configuration itself has set, by their names in lower case: where they
 /// are, if that is known.
@@ -426,7 +417,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the test of a field that is true for the same texts, where patterns are not: those ignore
+/// Returns the test of a field that is true for the same texts, where patterns are not: they ignore
 /// case, and a field without a text is present.
 fn exact(field: &str, operator: &str, text: &str) -> Option<String> {
     let is_not = operator.starts_with('!');
@@ -492,97 +483,4 @@ fn statuses(operator: &str, text: &str) -> Result<Cases, String> {
         _ => return Err("expected a status, or a class of statuses".to_owned()),
     };
     Ok(vec![Tests(vec![(STATUS.to_owned(), list)])])
-}
-
-/// Joins alternatives that differ in one list.
-pub fn merge(all: &mut Cases) {
-    let mut merged: Cases = Vec::new();
-    for one in std::mem::take(all) {
-        let joined = merged.iter().enumerate().find_map(|(at, old)| Some((at, old.or(&one)?)));
-        match joined {
-            Some((at, joined)) => merged[at] = joined,
-            None if merged.contains(&one) => {}
-            None => merged.push(one),
-        }
-    }
-    *all = merged;
-}
-
-/// Returns the alternatives of both conditions together.
-pub fn both(one: &Cases, other: &Cases) -> Result<Cases, String> {
-    joined(one, other, Tests::and)
-}
-
-/// Returns the same; a condition may have two lists of one kind.
-pub fn both_also(one: &Cases, other: &Cases) -> Result<Cases, String> {
-    joined(one, other, Tests::and_also)
-}
-
-fn joined(
-    one: &Cases,
-    other: &Cases,
-    join: impl Fn(&Tests, &Tests) -> Option<Tests>,
-) -> Result<Cases, String> {
-    let mut all = Vec::new();
-    for left in one {
-        for right in other {
-            if left.excludes(right) {
-                continue;
-            }
-            let joined = join(left, right).ok_or("two conditions of one kind cannot be joined")?;
-            if !joined.is_never() && !all.contains(&joined) {
-                all.push(joined);
-            }
-        }
-    }
-    if all.len() > MOST { Err("too many alternatives".to_owned()) } else { Ok(all) }
-}
-
-/// Returns the opposite of a condition.
-pub fn negated(cases: &Cases) -> Result<Cases, String> {
-    let mut all = vec![Tests::default()];
-    for case in cases {
-        let mut opposite = Vec::new();
-        for (key, values) in &case.0 {
-            if key == STATUS {
-                let others: Vec<String> = CLASSES
-                    .iter()
-                    .filter(|class| !values.iter().any(|one| one == *class))
-                    .map(|class| (*class).to_owned())
-                    .collect();
-                let is_classes = others.len() + values.len() == CLASSES.len();
-                opposite.push(Tests(vec![match is_classes {
-                    true => (STATUS.to_owned(), others),
-                    false => (NOT_STATUSES.to_owned(), values.clone()),
-                }]));
-                continue;
-            }
-            if key == NOT_STATUSES {
-                opposite.push(Tests(vec![(STATUS.to_owned(), values.clone())]));
-                continue;
-            }
-            if key.starts_with("responses.") && !is_headers(key) {
-                return Err("the opposite of a size has no equivalent".to_owned());
-            }
-            if is_headers(key) {
-                // All tests of a list hold, so one of them must not.
-                for value in values {
-                    let value = match value.strip_prefix('!') {
-                        Some(rest) => rest.to_owned(),
-                        None => format!("!{value}"),
-                    };
-                    opposite.push(Tests::one(key, value));
-                }
-                continue;
-            }
-            let key = key.trim_start_matches(ALSO);
-            let other = match key.strip_prefix("not-") {
-                Some(rest) => rest.to_owned(),
-                None => format!("not-{key}"),
-            };
-            opposite.push(Tests(vec![(other, values.clone())]));
-        }
-        all = both(&all, &opposite)?;
-    }
-    Ok(all)
 }

@@ -1,8 +1,8 @@
 //! The parts of the client's URL that are left after the edits of subroutines.
 
+use crate::convert::cases::{Cases, both_also, negated};
 use crate::convert::rule_draft::Tests;
 use crate::convert::url_test;
-use crate::convert::vcl::condition::{Cases, both_also, negated};
 
 /// The part of a URL that is left, in the order in which edits add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -268,13 +268,15 @@ const BOUNDS: &[Row] = &[
              if (!resp.http.X-Debug) { unset resp.http.Age; }
              if (resp.http.Cache-Control) { set resp.http.X-A = \"1\"; } }",
         &["not-paths = [\"~^/static/\"]\nthen = \"continue\"\nresponses = \
-           [{ headers = [\"!cache-control: ~private\"], client-set = [\"Cache-Control: no-store\"] }]"],
+           [{ headers = [\"!cache-control: ~private\"], \
+           client-set = [\"Cache-Control: no-store\"] }]"],
         &["hide", "X-A"],
     ),
     vcl(
         "hits by their number",
         "sub vcl_deliver { if (resp.http.x-varnish ~ \" \") { set resp.http.X-Debug = \"HIT\";
-             set resp.http.X-Grace = req.http.grace; } else { set resp.http.X-Debug = \"MISS\"; } }",
+             set resp.http.X-Grace = req.http.grace; } else {
+             set resp.http.X-Debug = \"MISS\"; } }",
         &["client-set = [\"X-Debug: {outcome}\"]"],
         &["MISS", "X-Grace"],
     ),

@@ -6,6 +6,7 @@ mod lifetimes;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use crate::convert::cases::{Cases, STATUS, both_also, merge, negated};
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
@@ -13,7 +14,7 @@ use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::backends::Backends;
 use crate::convert::vcl::bans;
 use crate::convert::vcl::careful;
-use crate::convert::vcl::condition::{Cases, Edited, Parser, STATUS, both_also, merge, negated};
+use crate::convert::vcl::condition::{Edited, Parser};
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::idle_subs::Hints;
 use crate::convert::vcl::refusal::{
@@ -31,7 +32,7 @@ pub enum Sub {
     Deliver,
 }
 
-/// What requests get whose backend is unknown.
+/// Response to requests whose backend is unknown.
 const NO_BACKEND: &str = "\"501 Not converted: backend\"";
 /// Depth of nested `call`.
 const CALLS_MAX: usize = 16;
@@ -307,14 +308,7 @@ impl<'a> Walk<'a> {
                 if cases.iter().any(Tests::adds_head) {
                     out.note(&one.at(), &what, "GET includes HEAD in a rule");
                 }
-                let within = self.within.clone();
-                self.within = match branch.is_first {
-                    true => both_also(&within, &own).unwrap_or_else(|_| cases.clone()),
-                    false => cases.clone(),
-                };
-                let behind = self.block(&inner, cases, out);
-                self.within = within;
-                (behind, others)
+                (self.block_within(branch, (cases, &own), out), others)
             }
             // More in the key makes no response wrong.
             Err(why) if self.kind == Sub::Hash && self.only_adds(&inner, 0) => {
@@ -332,6 +326,24 @@ impl<'a> Walk<'a> {
                 (Vec::new(), rest)
             }
         }
+    }
+
+    /// Walks the block of a branch for the requests in `cases`; `own` is the branch's condition.
+    fn block_within(
+        &mut self,
+        branch: &Branch<'a>,
+        (cases, own): (Cases, &Cases),
+        out: &mut Output,
+    ) -> Cases {
+        let within = self.within.clone();
+        self.within = match branch.is_first {
+            true => both_also(&within, own).unwrap_or_else(|_| cases.clone()),
+            false => cases.clone(),
+        };
+        let inner: Vec<&Statement> = branch.one.inner().iter().collect();
+        let behind = self.block(&inner, cases, out);
+        self.within = within;
+        behind
     }
 
     /// Returns whether statements do nothing but put texts into the key.

@@ -1,9 +1,9 @@
 //! Edits of fields, cookies and URLs, and what is put into the key.
 
+use crate::convert::cases::{Cases, both_also, merge};
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-use crate::convert::vcl::condition::{Cases, both_also, merge};
 use crate::convert::vcl::edited_url::Left;
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};

@@ -1,9 +1,9 @@
 //! Lifetimes of responses.
 
+use crate::convert::cases::{CLASSES, Cases, STATUS};
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{NOT_STATUSES, RuleDraft, Tests};
 use crate::convert::units_of_others::{shorter, time};
-use crate::convert::vcl::condition::{CLASSES, Cases, STATUS};
 use crate::convert::vcl::syntax::{Statement, Token};
 use crate::convert::vcl::walk::Walk;
 

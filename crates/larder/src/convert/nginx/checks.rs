@@ -1,0 +1,31 @@
+//! Directives that refuse requests, or ask for the permission of requests.
+
+use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::syntax::Directive;
+
+/// Returns whether a directive asks for the permission of requests: a name, a token, a program.
+pub fn is_check(name: &str) -> bool {
+    match name.strip_prefix("auth_") {
+        // Longer names are settings of these, such as `auth_jwt_key_file`.
+        Some(of) if !of.contains('_') => !matches!(of, "delay" | "http"),
+        Some(of) => of.ends_with("_enabled") || of == "jwt_require",
+        None => {
+            let is_program = name.starts_with("access_by_lua") && !name.ends_with("_postpone");
+            is_program || matches!(name, "js_access" | "shib_request")
+        }
+    }
+}
+
+/// Returns the checks that are in effect.
+pub fn checks<'a>(scope: &Scope<'a>) -> Vec<&'a Directive> {
+    let is_on = |one: &&Directive| !matches!(one.arg(0), "off" | "0");
+    scope.named(is_check).into_iter().filter(is_on).collect()
+}
+
+/// Returns whether a directive within an `if` refuses requests.
+pub fn refuses(act: &Directive) -> bool {
+    match act.name.as_str() {
+        "return" => act.arg(0).parse::<u16>().is_ok_and(|code| (400..500).contains(&code)),
+        name => name == "deny",
+    }
+}
