@@ -228,7 +228,7 @@ fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged()
     }
     assert_eq!(version(&back, kept), 0);
     assert_eq!(origin.fetches(kept), 1);
-    assert!(crowd.end() > 20);
+    assert!(crowd.end() >= 20);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn another_policy_is_put_in_force_while_clients_ask() {
     let (code, said) = set(&file);
     assert_eq!(code, 0, "{said}");
     assert!(shown(&nodes[2]).contains("name = \"films\""), "{}", shown(&nodes[2]));
-    assert!(crowd.end() > 30);
+    assert!(crowd.end() >= 30);
     // Each node announces its version to the others with the next gossip.
     let agreed = || ask(&nodes[0], &["fleet", "status", "--check"]).0 == 0;
     assert!(eventually(agreed), "{}", ask(&nodes[0], &["fleet", "status", "--check"]).1);
