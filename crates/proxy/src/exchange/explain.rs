@@ -228,7 +228,7 @@ pub(crate) async fn explain(
             "spelled": name.spelled().filter(|_| !name.is_keyed()),
             "parts": case.key_parts(&url, &name),
         },
-        "sent": case.sent(&url, &name, &values),
+        "sent": case.sent(&url, &values),
         "past_the_cache": past,
         "stored": Value::Null,
         "current": current,
@@ -398,11 +398,11 @@ impl ExplainedRequest<'_> {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// Returns path and query as sent to the origin: those of the key's `name` if the rule rewrites
-    /// the query, else those of `url`; with the changes that the rule makes.
-    fn sent(&self, url: &Url, name: &Url, values: &RequestValues<'_>) -> String {
-        let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.head.method);
-        let url = if self.rule.as_ref().is_some_and(is_rewritten) { name } else { url };
+    /// Returns path and query as sent to the origin: those of `url`, with the changes that the rule
+    /// makes.
+    fn sent(&self, url: &Url, values: &RequestValues<'_>) -> String {
+        let rewrites = self.rule.as_ref().filter(|rule| rule.rewrites_query(&self.head.method));
+        let url = &rewrites.map_or(url.clone(), |rule| rule.query.apply(url));
         match self.rule.as_ref().and_then(|rule| rule.actions.as_ref()) {
             Some(actions) if !actions.rewrites.is_empty() => {
                 actions.rewritten(url.path_and_query(), values)

@@ -496,7 +496,10 @@ impl FetchTask {
         let head = StoredHead::judged(&self.facts, status, headers, times, settings);
         let head = head.map_err(|why| HitForMiss::of(why, &self.facts))?;
         let head = head.with_body_id(self.may_be_compressed(status, headers).then(new_epoch));
-        if self.fallback.covers(status) {
+        // An error or a redirect is about the path of this request, which the key lacks.
+        let rule = self.upstream_request.rule.as_ref();
+        let shares_paths = rule.is_some_and(|rule| rule.key_path.is_some());
+        if self.fallback.covers(status) || (shares_paths && !status.is_success()) {
             return Err(HitForMiss::NotStorable);
         }
         let vary = head.vary();

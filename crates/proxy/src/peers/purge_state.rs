@@ -255,6 +255,7 @@ impl PurgeState {
             inner.replica.had_none();
         }
         inner.replica.join(is_lonely);
+        inner.expected.clear();
         self.settle(&inner);
     }
 
@@ -505,7 +506,7 @@ impl PurgeState {
         let is_wanted = std::mem::take(&mut inner.unsaved) || is_due;
         let own = &inner.replica.own().member;
         let view = inner.replica.view().iter().filter(|member| *member != own);
-        let others = view.chain(&inner.left_behind).cloned().collect();
+        let others = view.chain(&inner.expected).chain(&inner.left_behind).cloned().collect();
         is_wanted.then(|| Saved {
             others,
             vector: inner.replica.durable().clone(),

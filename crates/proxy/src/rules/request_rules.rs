@@ -144,6 +144,8 @@ impl Rules {
         let (mut rules, mut missed) = (Vec::new(), Vec::new());
         for name in id.split(AND) {
             match number(name) {
+                // They were taken together in this order.
+                Some(number) if rules.last().is_some_and(|last| number <= *last) => return None,
                 Some(number) => rules.push(number),
                 // A missed rule that is not known.
                 None if name == NONE => missed.push(self.list.len()),

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use semantics::Url;
+use semantics::readings::readings;
+use semantics::scanned_path::ScannedPath;
 
 use crate::message::template::{Stage, Template, Values, Variable};
 use crate::rules::request_rules::condition::PathTest;
@@ -27,6 +29,9 @@ impl KeyPath {
             return Err(format!("expected a path that begins with /, without query, got {text:?}"));
         }
         let text = Template::parse(text, Stage::Request)?;
+        if paths.is_empty() {
+            return Err("expected paths beside it, whose captures it is made of".to_owned());
+        }
         let captures = paths.iter().map(PathTest::capture_count).min().unwrap_or_default();
         for variable in text.variables() {
             match variable {
@@ -42,11 +47,13 @@ impl KeyPath {
 
     /// Returns the URL under which the object of `url` is stored: with this path, and with the
     /// query of `url`. Requests cannot name such a URL themselves. Returns `url` if none of the
-    /// paths matches, or the captures make no path.
+    /// paths matches, if the captures make no path, or if servers may read another path, of which
+    /// the captures are others, or treat this spelling otherwise.
     pub(crate) fn apply<'u>(&self, url: &'u Url) -> Cow<'u, Url> {
         let path = url.path_and_query().split('?').next().unwrap_or_default();
+        let is_read_alike = url.spelled().is_none() && readings(ScannedPath::new(path)).len() == 1;
         let ranges = self.paths.iter().find_map(|test| test.captures(path.as_bytes()));
-        let Some(ranges) = ranges.filter(|_| !url.is_keyed()) else { return Cow::Borrowed(url) };
+        let Some(ranges) = ranges.filter(|_| is_read_alike) else { return Cow::Borrowed(url) };
         let named = self.text.text(&Captures { path, ranges });
         let named = String::from_utf8(named).ok().and_then(|named| url.keyed_by(&named));
         named.map_or(Cow::Borrowed(url), Cow::Owned)
@@ -85,13 +92,16 @@ mod tests {
             let url = Url::new("http", "a", path).unwrap();
             let named = key_path.apply(&url).into_owned();
             assert_eq!(key_path.apply(&named).as_ref(), &named, "it is applied once");
-            (named.as_str().to_owned(), named != Url::parse(named.as_str()).unwrap())
+            (named.as_str().to_owned(), named.is_keyed())
         };
         let keyed = |text: &str| (text.to_owned(), true);
         assert_eq!(named("/v2/x/y/blobs/77"), keyed("http://a/blobs/77"));
         assert_eq!(named("/v2/z/blobs/77?a=b"), keyed("http://a/blobs/77?a=b"));
         assert_eq!(named("/blobs/q/77"), keyed("http://a/blobs/77"));
-        assert_eq!(named("/v2/%7Ez/blobs/%2f"), keyed("http://a/blobs/%2F"));
+        for other in ["/v2/x/blobs/%37", "/v2/x/../y/blobs/77", "/v2/x/blobs/a%2F7", "/v2//blobs/7"]
+        {
+            assert!(!named(other).1, "{other}");
+        }
         assert_eq!(named("/blobs/77"), ("http://a/blobs/77".to_owned(), false));
     }
 
@@ -106,6 +116,6 @@ mod tests {
         ] {
             assert_eq!(KeyPath::parse(text, &paths).unwrap_err(), why);
         }
-        assert!(KeyPath::parse("/{capture.1}", &[]).is_err());
+        assert!(KeyPath::parse("/x", &[]).is_err());
     }
 }
