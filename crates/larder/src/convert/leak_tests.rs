@@ -94,7 +94,8 @@ const NGINX_STORING: &[Row] = &[
              proxy_cache_bypass $arg_nocache $cookie_session $http_authorization; } }",
         &[
             "query = [\"nocache\"]\nthen = \"continue\"\nrefresh = true",
-            "{ cookies = [\"session\"] }, { headers = [\"authorization\"] }",
+            "{ headers = [\"Cookie: ~(?:^|[;,] *)(?i:session) *= *[^; ]\"] }, \
+             { headers = [\"authorization\"] }",
             "bypass = true",
         ],
         &[],
@@ -114,7 +115,7 @@ const NGINX_STORING: &[Row] = &[
         "server { location / { CACHED
              if ($arg_a) { add_header X-A 1; }
              if ($cookie_b) { set $c 1; } } }",
-        &["query = [\"a\"]\nnot-cookies = [\"b\"]\nthen = \"continue\"\nresponses = "],
+        &["query = [\"a\"]\nheaders = [\"!Cookie: ~(?:^|[;,] *)(?i:b) *= *[^; ]\"]\nthen = "],
         &[],
     ),
     nginx(
@@ -123,7 +124,8 @@ const NGINX_STORING: &[Row] = &[
              if ($arg_a) { add_header X-A 1; }
              if ($cookie_b) { set $c 1; } } }",
         &[
-            "any = [{ not-query = [\"a\"] }, { cookies = [\"b\"] }]\nthen = \"continue\"\n\
+            "any = [{ not-query = [\"a\"] }, \
+             { headers = [\"Cookie: ~(?:^|[;,] *)(?i:b) *= *[^; ]\"] }]\nthen = \"continue\"\n\
              responses = ",
             "client-set = [\"X-B: 2\"]",
         ],

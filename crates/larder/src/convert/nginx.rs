@@ -21,6 +21,7 @@ mod lookaround;
 mod mapped_fields;
 mod matching;
 mod media_types;
+mod methods;
 mod min_uses;
 mod named_backend;
 pub mod named_values;

@@ -10,7 +10,7 @@ mod bans;
 mod careful;
 pub mod condition;
 mod edited_url;
-mod host_test;
+pub mod host_test;
 mod idioms;
 mod idle_subs;
 mod refusal;

@@ -25,7 +25,7 @@ pub fn checks<'a>(scope: &Scope<'a>) -> Vec<&'a Directive> {
 /// Returns whether a directive within an `if` refuses requests.
 pub fn refuses(act: &Directive) -> bool {
     match act.name.as_str() {
-        "return" => act.arg(0).parse::<u16>().is_ok_and(|code| (400..500).contains(&code)),
+        "return" => act.arg(0).parse::<u16>().is_ok_and(|code| code >= 400),
         name => name == "deny",
     }
 }

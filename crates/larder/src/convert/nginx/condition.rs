@@ -7,6 +7,7 @@ use crate::convert::cases::{both, negated};
 use crate::convert::glob_of_regex::{globs, words};
 use crate::convert::nginx::classes::ClassDraft;
 use crate::convert::nginx::forwarded;
+use crate::convert::nginx::methods;
 use crate::convert::nginx::named_values::{self, Case, Comparison};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::HOSTNAME;
@@ -121,7 +122,7 @@ fn truth_of(name: &str, variables: &Variables) -> Result<Alternatives, String> {
     }
     let one = |key, value: &str| Ok(Alternatives::of(Tests::one(key, value)));
     if let Some(cookie) = name.strip_prefix("cookie_") {
-        return one("cookies", cookie);
+        return Ok(named_values::of_first("cookies", cookie, None, true));
     }
     if forwarded::is_removed(name) {
         return Err(format!("${name} {}", forwarded::REASON));
@@ -145,8 +146,25 @@ fn is_name(text: &str) -> bool {
 /// Why an `if` on a file is lost; it is not about who asks.
 pub const FILE_TESTS: &str = "tests of files have no equivalent";
 
-/// Returns the condition of an `if`.
+/// Returns the name under which the condition of an `if` stands among the variables; it is none of
+/// nginx.
+fn name_of_if(directive: &Directive) -> String {
+    format!("if {directive:p}")
+}
+
+/// Records the condition of an `if` with the values that variables have there.
+pub fn note_if(directive: &Directive, variables: &mut Variables) {
+    let name = name_of_if(directive);
+    variables.remove(&name);
+    let found = of_if(directive, variables);
+    variables.insert(name, found);
+}
+
+/// Returns the condition of an `if`, with the values of variables where it stands.
 pub fn of_if(directive: &Directive, variables: &Variables) -> Result<Alternatives, String> {
+    if let Some(known) = variables.get(&name_of_if(directive)) {
+        return known.clone();
+    }
     let joined = directive.args.join("\u{1}");
     let inner = joined.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
     let inner = inner.ok_or("expected a condition in parentheses")?;
@@ -189,6 +207,16 @@ pub fn compare(
     if !is_regex && value.contains('$') {
         return Err("a comparison of two variables has no equivalent".to_owned());
     }
+    let is_path = matches!(name, "uri" | "document_uri" | "request_uri");
+    if with.case == Case::OfMap
+        && operator == "="
+        && (is_path || variables.contains_key(name))
+        && value.contains(char::is_alphabetic)
+    {
+        let value = &format!("^{}$", named_values::escaped(value));
+        let with = Comparison { operator: "~*", value, case: Case::Exact };
+        return compare(variable, with, variables);
+    }
     if let Some(known) = variables.get(name) {
         let known = known.clone()?;
         let has_value = known.value.as_deref() == Some(value);
@@ -205,7 +233,14 @@ pub fn compare(
     }
     let not = |key: &str| if is_not { format!("not-{key}") } else { key.to_owned() };
     match name {
-        "request_method" => method(value, is_regex, is_not),
+        "request_method" if is_regex => methods::of_regex(operator, value),
+        "request_method" => {
+            let value = match with.case {
+                Case::OfMap => value.to_ascii_uppercase(),
+                _ => value.to_owned(),
+            };
+            Ok(Alternatives::of(Tests::one(&not("methods"), value)))
+        }
         "args" | "query_string" | "is_args" if !is_regex && value.is_empty() => {
             let key = if is_not { "query" } else { "not-query" };
             Ok(Alternatives::of(Tests::one(key, "*")))
@@ -245,23 +280,6 @@ fn stated_scheme(value: &str, is_regex: bool, is_not: bool) -> Result<Alternativ
         _ => return Err("the scheme is http or https".to_owned()),
     };
     Ok(Alternatives::of(Tests::one("schemes", scheme)))
-}
-
-fn method(value: &str, is_regex: bool, is_not: bool) -> Result<Alternatives, String> {
-    let is_method =
-        |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
-    let methods = match is_regex {
-        // `^GET|POST$` means the names.
-        true => globs(value).map(|globs| globs.all),
-        false => Some(vec![value.to_owned()]),
-    };
-    let trim = |all: Vec<String>| all.iter().map(|one| one.trim_matches('*').to_owned()).collect();
-    let methods: Option<Vec<String>> = methods.map(trim);
-    let methods = methods
-        .filter(|all| !is_regex || all.iter().all(is_method))
-        .ok_or("methods are compared as names, not as expressions")?;
-    let key = if is_not { "not-methods" } else { "methods" };
-    Ok(Alternatives::of(Tests(vec![(key.to_owned(), methods)])))
 }
 
 fn path(name: &str, operator: &str, value: &str, key: &str) -> Result<Alternatives, String> {

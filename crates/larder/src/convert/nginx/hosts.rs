@@ -1,11 +1,14 @@
 //! The requests that each server answers, by host, port and scheme.
 
+use crate::convert::nginx::checks::{checks, refuses};
 use crate::convert::nginx::matching;
-use crate::convert::nginx::scope::Scope;
+use crate::convert::nginx::named_values::escaped;
+use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::server_block::Server;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::Output;
 use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::vcl::host_test;
 
 /// Returns the requests that a server answers, in parts of which each is one condition. nginx takes
 /// whole names before wildcards, and longer wildcards before shorter ones.
@@ -131,6 +134,49 @@ pub fn close_ports(server: &Server<'_>, all: &[Server<'_>], out: &mut Output) {
         other.add("listeners", ports.into_iter().map(str::to_owned));
         deny(RuleDraft::new(&format!("{name} elsewhere"), &other), out);
     }
+}
+
+/// Writes denials for the hosts of a server with restrictions that only names without an equivalent
+/// lead to: the default server would answer for them without these.
+pub fn close_lost(server: &Server<'_>, all: &[Server<'_>], http: &Scope<'_>, out: &mut Output) {
+    let scope = http.inner(server.block());
+    let root = server
+        .block()
+        .iter()
+        .filter(|one| one.name == "location" && one.args.last().is_some_and(|path| path == "/"));
+    let mut scopes = root.map(|one| scope.inner(one.inner())).chain([scope.clone()]);
+    if server.is_default || !scopes.any(|scope| is_restricted(&scope)) {
+        return;
+    }
+    for (name, _) in &server.odd {
+        let domain = name.strip_prefix('*').unwrap_or(name);
+        if server.below.iter().any(|below| below == domain) {
+            continue;
+        }
+        let found = match (name.strip_prefix('~'), name.strip_suffix('*')) {
+            (Some(regex), _) => host_test::of(regex, false).ok(),
+            (_, Some(begin)) => host_test::of(&format!("^{}", escaped(begin)), false).ok(),
+            _ => None,
+        };
+        let what = format!("server_name {name}");
+        let Some(mut when) = found else {
+            let reason = "the default server answers, without the restrictions of this one";
+            server.lose(&what, reason, out);
+            continue;
+        };
+        server.lose(&what, "denied: the server restricts its requests", out);
+        when.add("not-hosts", all.iter().flat_map(|other| other.hosts().cloned()));
+        deny(RuleDraft::new(&format!("{} {name}", server.called()), &when), out);
+    }
+}
+
+/// Returns whether requests are refused in a scope.
+fn is_restricted(scope: &Scope<'_>) -> bool {
+    let is_refusal = |one: &Directive| refuses(one) || one.inner().iter().any(refuses);
+    let is_own = |one: &&Directive| matches!(one.name.as_str(), "if" | "return" | "limit_except");
+    !checks(scope).is_empty()
+        || scope.all(&ACCESS_LISTS).iter().any(|one| one.name == "deny")
+        || scope.block().iter().filter(is_own).any(is_refusal)
 }
 
 /// Writes denials for what a server asks client certificates of.

@@ -480,6 +480,40 @@ fn key_path(names: &[&str], rule: &mut RuleDraft, key: &Directive, out: &mut Out
     }
 }
 
+/// Returns the names of the variables in a key.
+fn key_names(key: &Directive) -> Vec<String> {
+    let joined = key.args.join("").replace("${", "$").replace('}', "");
+    let name = |part: &str| {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        part[..end.unwrap_or(part.len())].to_owned()
+    };
+    joined.split('$').skip(1).map(name).collect()
+}
+
+/// Returns the spellings of a cookie's name in a key: nginx compares it in either case.
+fn spellings(cookie: &str) -> Vec<String> {
+    let mut all = vec![cookie.to_owned()];
+    for other in [cookie.to_ascii_lowercase(), cookie.to_ascii_uppercase()] {
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
+
+/// Returns the requests with a cookie of the key in a spelling that the key does not have.
+fn other_spellings(scope: &Scope<'_>) -> Alternatives {
+    let names = scope.get("proxy_cache_key").map(key_names).unwrap_or_default();
+    let cookies = names.iter().filter_map(|name| name.strip_prefix("cookie_"));
+    let test = |cookie: &str| {
+        let known = spellings(cookie).join("|");
+        let has = |name: &str| format!("Cookie: ~(?:^|[;,] *){name} *=");
+        let tests = [has(&format!("(?i:{cookie})")), format!("!{}", has(&format!("(?:{known})")))];
+        Tests(vec![("headers".to_owned(), tests.to_vec())])
+    };
+    Alternatives::any_of(cookies.map(test).collect())
+}
+
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     let Some(key) = scope.get("proxy_cache_key") else { return };
     const PLAIN: [&str; 15] = [
@@ -500,15 +534,8 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         // Ranges are stored in parts.
         "slice_range",
     ];
-    let joined = key.args.join("").replace("${", "$").replace('}', "");
-    let names: Vec<&str> = joined
-        .split('$')
-        .skip(1)
-        .map(|part| {
-            let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            &part[..end.unwrap_or(part.len())]
-        })
-        .collect();
+    let names = key_names(key);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // A group is a part of the path, unless an `if` has expressions of its own.
     let has_if = scope.block().iter().any(|one| one.name == "if");
     let is_plain = |name: &&str| PLAIN.contains(name) || (!has_if && name.parse::<u8>().is_ok());
@@ -524,7 +551,13 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
         } else if let Some(parameter) = name.strip_prefix("arg_") {
             parameters.push(parameter);
         } else if let Some(cookie) = name.strip_prefix("cookie_") {
-            rule.add("key-cookies", cookie);
+            let spellings = spellings(cookie);
+            if spellings.len() > 1 {
+                let reason = "cookies with the name in small or capital letters; the cache is not \
+                              used for other spellings";
+                out.note(&key.at, &format!("proxy_cache_key $cookie_{cookie}"), reason);
+            }
+            spellings.into_iter().for_each(|cookie| rule.add("key-cookies", cookie));
         } else if scope.has_key_class(name) {
             rule.add("key-classes", name);
         } else {
@@ -548,7 +581,7 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
     };
     let (bypass, mut no_store) = (tokens("proxy_cache_bypass"), tokens("proxy_no_cache"));
     unstored_by_response(place, name, &mut no_store, out);
-    let mut both = Alternatives::default();
+    let mut both = other_spellings(scope);
     let (mut unstored, mut refreshed) = (Alternatives::default(), Alternatives::default());
     let at = scope.get("proxy_cache_bypass").or(scope.get("proxy_no_cache"));
     let at = at.map(|one| one.at.clone()).unwrap_or_default();

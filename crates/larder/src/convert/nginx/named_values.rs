@@ -54,9 +54,10 @@ pub fn compare(name: &str, with: Comparison<'_>) -> Result<Alternatives, String>
         "headers" => of_field(&field.replace('_', "-"), with),
         _ if with.is_with_empty() => Ok(of_first(key, field, None, with.is_not())),
         _ if with.is_not() && !with.is_regex() && with.case == Case::Exact => {
-            Ok(of_first(key, field, Some(with.value), true))
+            Ok(of_first(key, field, Some(&escaped(with.value)), true))
         }
-        _ => by_name(key, field, with),
+        _ if with.case == Case::Any => by_name(key, field, with),
+        _ => first_by_patterns(key, field, with),
     }
 }
 
@@ -115,9 +116,10 @@ fn of_field(field: &str, with: Comparison<'_>) -> Result<Alternatives, String> {
     Ok(Alternatives::any_of(any))
 }
 
-/// Returns the condition that the first cookie or parameter with a name has a value, or `None`: any
-/// that is not empty. nginx compares names in either case, and does not decode.
-fn of_first(key: &str, name: &str, value: Option<&str>, is_not: bool) -> Alternatives {
+/// Returns the condition that the first cookie or parameter with a name has a value that fits an
+/// expression, or `None`: any that is not empty. nginx compares names in either case, and does not
+/// decode.
+pub fn of_first(key: &str, name: &str, value: Option<&str>, is_not: bool) -> Alternatives {
     let name = escaped(name);
     let is_cookie = key == "cookies";
     let (begin, end) = match is_cookie {
@@ -126,7 +128,7 @@ fn of_first(key: &str, name: &str, value: Option<&str>, is_not: bool) -> Alterna
     };
     let is_text = value.is_some();
     let value = match value {
-        Some(value) => format!("{}{end}", escaped(value)),
+        Some(value) => format!("{value}{end}"),
         None if is_cookie => "[^; ]".to_owned(),
         None => "[^&]".to_owned(),
     };
@@ -146,6 +148,30 @@ fn of_first(key: &str, name: &str, value: Option<&str>, is_not: bool) -> Alterna
     }
     let any = vec![test(&has, false), test(&twice, true)];
     Alternatives::any_of(any)
+}
+
+/// Returns the comparison of the first cookie or parameter with a name by patterns.
+fn first_by_patterns(key: &str, name: &str, with: Comparison<'_>) -> Result<Alternatives, String> {
+    let parts = match with.is_regex() {
+        true => globs(with.value).ok_or("the expression has no equivalent pattern")?,
+        false if with.value.contains('*') => return Err("the value has a *".to_owned()),
+        false => text(with.value),
+    };
+    if with.is_not() && !parts.is_exact {
+        return Err(WIDER.to_owned());
+    }
+    let any_text = if key == "cookies" { "[^;]*" } else { "[^&]*" };
+    let one = |glob: &String| glob.split('*').map(escaped).collect::<Vec<_>>().join(any_text);
+    let all = parts.all.iter().map(one).collect::<Vec<_>>().join("|");
+    let is_in_either_case =
+        with.operator.ends_with('*') || (with.case == Case::OfMap && !with.is_regex());
+    let value = match is_in_either_case && all.contains(char::is_alphabetic) {
+        true => format!("(?i:{all})"),
+        false if parts.all.len() > 1 => format!("(?:{all})"),
+        false => all,
+    };
+    let found = of_first(key, name, Some(&value), with.is_not());
+    Ok(if parts.is_exact { found } else { found.widened(WIDER) })
 }
 
 /// Returns the comparison of a cookie or parameter by patterns.

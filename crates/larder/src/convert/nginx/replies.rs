@@ -2,7 +2,7 @@
 
 use crate::convert::cases::{both, negated};
 use crate::convert::nginx::checks::{checks, is_check, refuses};
-use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, of_if};
+use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, note_if, of_if};
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{
     Source, inherited_fields, lose_beside_ifs, own_fields, response_fields,
@@ -44,15 +44,21 @@ impl Place<'_, '_> {
 pub fn collect(block: &[Directive], variables: &mut Variables) {
     for one in block {
         match one.name.as_str() {
-            "set" => {
-                variables.insert(named(one), constant(one.arg(1)));
-            }
             "server_name" => referers::names(one, variables),
             "valid_referers" => {
                 let found = referers::invalid(one, variables);
                 variables.insert(referers::INVALID.to_owned(), found);
             }
+            _ => {}
+        }
+    }
+    for one in block {
+        match one.name.as_str() {
+            "set" => {
+                variables.insert(named(one), constant(one.arg(1)));
+            }
             "if" => {
+                note_if(one, variables);
                 for set in one.inner().iter().filter(|inner| inner.name == "set") {
                     let old = variables
                         .remove(&named(set))
@@ -99,7 +105,7 @@ pub fn write(place: &Place<'_, '_>, out: &mut Output) -> bool {
 }
 
 fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
-    let acts: Vec<&Directive> = one
+    let mut acts: Vec<&Directive> = one
         .inner()
         .iter()
         .filter(|inner| !matches!(inner.name.as_str(), "set" | "break"))
@@ -108,7 +114,6 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
         return;
     }
     let what = format!("if {}", one.args.join(" "));
-    let is_refusal = acts.iter().all(|act| refuses(act));
     let found = match of_if(one, place.variables) {
         Ok(found) => found,
         Err(why) if acts.iter().any(|act| refuses(act)) && !why.starts_with(FILE_TESTS) => {
@@ -119,7 +124,9 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     };
     if let Some(why) = &found.wider {
         out.lose(&one.at, &what, why);
-        if !is_refusal {
+        // What else it does is for fewer requests.
+        acts.retain(|act| refuses(act));
+        if acts.is_empty() {
             return;
         }
     }

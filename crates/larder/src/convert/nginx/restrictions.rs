@@ -23,7 +23,7 @@ impl<'a> Refusals<'a> {
         let lists = scope.all(&ACCESS_LISTS);
         let denies = lists.iter().any(|one| one.name == "deny");
         let is_refusal = |one: &Directive| match one.name.as_str() {
-            "internal" | "limit_except" => true,
+            "limit_except" => true,
             "return" => refuses(one),
             "if" => one.inner().iter().any(refuses),
             _ => false,
@@ -33,7 +33,8 @@ impl<'a> Refusals<'a> {
             checks: checks(scope),
             users: scope.arg("auth_basic_user_file"),
             limits: [scope.all(&["limit_req"]), scope.all(&["limit_conn"])].concat(),
-            are_own: scope.block().iter().any(is_refusal),
+            // Locations within an internal one are internal.
+            are_own: scope.get("internal").is_some() || scope.block().iter().any(is_refusal),
         }
     }
 

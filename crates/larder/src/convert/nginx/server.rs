@@ -101,6 +101,7 @@ pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
         }
         out.set("reverse", text("http://127.0.0.1:9"));
     }
+    servers.iter().for_each(|server| hosts::close_lost(server, servers, &http.scope, out));
     for server in servers {
         account(server.block(), out);
         if !server.is_default && server.hosts().next().is_none() {
@@ -591,7 +592,7 @@ impl<'a> LocationOf<'a, '_> {
             replies::refuse(place, "501 Not converted: location", out);
             return true;
         }
-        let Some(internal) = place.scope.own("internal") else { return false };
+        let Some(internal) = place.scope.get("internal") else { return false };
         if !self.is_error_page(&one.path) {
             out.lose(&internal.at, "internal", "X-Accel-Redirect is not followed");
         }

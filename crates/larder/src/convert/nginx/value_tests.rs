@@ -311,3 +311,116 @@ fn texts_of_named_locations_are_error_pages() {
         },
     ]);
 }
+
+#[test]
+fn refusals_hold_in_either_case_and_for_parts_of_methods() {
+    check(&[
+        Row {
+            text: "if ($request_method ~ ^P) { return 405; } location / { proxy_pass http://a; }",
+            has: &["not-methods = [\"GET\", \"HEAD\", \"DELETE\", \"OPTIONS\""],
+            lacks: &["\"POST\"", "\nmethods"],
+            losses: &["if ($request_method ~ ^P)"],
+        },
+        Row {
+            text: "if ($request_method !~ ^(GET|HEAD)$) { return 405; }
+                if ($request_method ~ POST|PUT) { return 403; }
+                location / { proxy_pass http://a; }",
+            has: &["not-methods = [\"GET\", \"HEAD\"]", "\nmethods = [\"POST\", \"PUT\"]"],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            text:
+                "map $arg_role $d { default 0; admin 1; } map $uri $s { default 0; /secret 1; } ---
+                if ($arg_t ~* '^evil$') { return 403; } if ($d) { return 403; }
+                if ($s) { return 403; } if ($cookie_role ~* '^guest$') { return 403; }
+                location / { proxy_pass http://a; }",
+            has: &[
+                "urls = [\"~[?&](?i:t)=(?i:evil)(?:&|$)\"]",
+                "urls = [\"~[?&](?i:role)=(?i:admin)(?:&|$)\"]",
+                "paths = [\"~(?i)^/secret$\"]",
+                "headers = [\"Cookie: ~(?:^|[;,] *)(?i:role) *= *(?i:guest)(?:;|$)\"]",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+    ]);
+}
+
+#[test]
+fn refusals_beside_other_acts_and_of_servers_are_refusals() {
+    check(&[
+        Row {
+            text: "if ($args ~ 'token=') { add_header X-Why bad; return 403; }
+                location / { proxy_pass http://a; }",
+            has: &["query = [\"*token*\"]\ndeny = true"],
+            lacks: &["X-Why"],
+            losses: &["if ($args ~ token=)"],
+        },
+        Row {
+            text: "if ($remote_addr !~ ^10\\.) { return 503; } location / { proxy_pass http://a; }",
+            has: &["name = \"default access\"\ndeny = true"],
+            lacks: &[],
+            losses: &["if ($remote_addr !~ ^10\\.)"],
+        },
+        Row {
+            text:
+                "location /private/ { internal; proxy_pass http://a;
+                  location ~ \\.pdf$ { proxy_pass http://a; } } location / { proxy_pass http://a; }",
+            has: &["name = 'default ~ \\.pdf$ refused'"],
+            lacks: &[],
+            losses: &["internal"],
+        },
+    ]);
+}
+
+#[test]
+fn an_if_sees_the_values_before_it() {
+    check(&[
+        Row {
+            text: "set $bad 0; if ($http_user_agent ~ evil) { set $bad 1; }
+                if ($bad) { return 403; } set $bad 0; location / { proxy_pass http://a; }",
+            has: &["headers = [\"user-agent: ~evil\"]\ndeny = true"],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            text: "set $a 1; if ($http_a) { set $a 0; } if ($a) { return 403; }
+                if ($http_b) { set $a 0; } location / { proxy_pass http://a; }",
+            has: &["headers = [\"!a: ~.\"]\ndeny = true"],
+            lacks: &["b: ~."],
+            losses: &[],
+        },
+    ]);
+}
+
+#[test]
+fn cookies_are_compared_in_either_case() {
+    check(&[Row {
+        text: "proxy_cache_path /c keys_zone=z:1m; --- location / { proxy_cache z;
+            proxy_cache_key $request_uri$cookie_sid; proxy_cache_bypass $cookie_phpsessid;
+            proxy_no_cache $cookie_phpsessid; proxy_pass http://a; }",
+        has: &[
+            "key-cookies = [\"sid\", \"SID\"]",
+            "[\"Cookie: ~(?:^|[;,] *)(?i:sid) *=\", \"!Cookie: ~(?:^|[;,] *)(?:sid|SID) *=\"]",
+            "{ headers = [\"Cookie: ~(?:^|[;,] *)(?i:phpsessid) *= *[^; ]\"] }",
+        ],
+        lacks: &[],
+        losses: &[],
+    }]);
+}
+
+#[test]
+fn hosts_of_lost_names_are_denied_where_they_are_restricted() {
+    check(&[Row {
+        text: "location / { proxy_pass http://a; } }
+            server { listen 80; server_name ~^admin\\.; location / { deny all; } }
+            server { listen 80; server_name b.test; location / { proxy_pass http://b; }",
+        has: &[
+            "not-hosts = [\"b.test\"]\ndeny = true",
+            "absolute-urls = ['~(?i)^https?://admin\\.']",
+        ],
+        lacks: &[],
+        losses: &["server_name ~^admin\\.", "server_name ~^admin\\.", "server"],
+    }]);
+}
