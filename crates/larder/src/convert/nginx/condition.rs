@@ -208,11 +208,7 @@ pub fn compare(
         return Err("a comparison of two variables has no equivalent".to_owned());
     }
     let is_path = matches!(name, "uri" | "document_uri" | "request_uri");
-    if with.case == Case::OfMap
-        && operator == "="
-        && (is_path || variables.contains_key(name))
-        && value.contains(char::is_alphabetic)
-    {
+    if with.is_in_either_case() && (is_path || variables.contains_key(name)) {
         let value = &format!("^{}$", named_values::escaped(value));
         let with = Comparison { operator: "~*", value, case: Case::Exact };
         return compare(variable, with, variables);
@@ -234,13 +230,7 @@ pub fn compare(
     let not = |key: &str| if is_not { format!("not-{key}") } else { key.to_owned() };
     match name {
         "request_method" if is_regex => methods::of_regex(operator, value),
-        "request_method" => {
-            let value = match with.case {
-                Case::OfMap => value.to_ascii_uppercase(),
-                _ => value.to_owned(),
-            };
-            Ok(Alternatives::of(Tests::one(&not("methods"), value)))
-        }
+        "request_method" => Ok(Alternatives::of(Tests::one(&not("methods"), with.method()))),
         "args" | "query_string" | "is_args" if !is_regex && value.is_empty() => {
             let key = if is_not { "query" } else { "not-query" };
             Ok(Alternatives::of(Tests::one(key, "*")))

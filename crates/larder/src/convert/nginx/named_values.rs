@@ -33,6 +33,19 @@ impl Comparison<'_> {
         self.operator.contains('~')
     }
 
+    /// Returns whether the value is a text of a `map` with letters.
+    pub fn is_in_either_case(&self) -> bool {
+        self.case == Case::OfMap && self.operator == "=" && self.value.contains(char::is_alphabetic)
+    }
+
+    /// Returns the value as the name of a method.
+    pub fn method(&self) -> String {
+        match self.case {
+            Case::OfMap => self.value.to_ascii_uppercase(),
+            _ => self.value.to_owned(),
+        }
+    }
+
     /// Returns whether the value is compared with the empty one.
     fn is_with_empty(&self) -> bool {
         match self.is_regex() {
