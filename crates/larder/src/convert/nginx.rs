@@ -9,7 +9,7 @@ pub mod condition;
 mod constants;
 mod entered;
 mod file_tests;
-mod forwarded;
+pub mod forwarded;
 mod hosts;
 mod joined_fields;
 mod known;

@@ -37,6 +37,7 @@ const LINES_MAX: usize = 500_000;
 pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     let (mut out, mut lines) = (Output::default(), Vec::new());
     read(path, source, &mut vec![path.to_owned()], &mut lines, &mut out)?;
+    let lines = line::without_conditional(lines, &mut out);
     let mut squid = Squid::default();
     lines.iter().for_each(|line| squid.acl(line, &mut out));
     let is_accelerator =
@@ -64,6 +65,10 @@ fn read(
     let file: Arc<str> = path.display().to_string().into();
     let mut joined = String::new();
     for (number, line) in source.lines().enumerate() {
+        // Squid skips such lines before it joins lines.
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
         if let Some(begin) = line.strip_suffix('\\') {
             joined.push_str(begin);
             continue;
@@ -84,7 +89,7 @@ fn read(
             return Err(format!("{file}:{}: too many lines", number + 1));
         }
         if words[0] != "include" {
-            lines.push(Line { at, words });
+            lines.push(Line { at, words, is_conditional: false });
             continue;
         }
         for pattern in &words[1..] {
@@ -191,6 +196,10 @@ struct Squid {
     peers: Peers,
     listens: Vec<String>,
     denies_all: bool,
+    /// All requests are allowed from here on.
+    allows_all: bool,
+    /// The last line of `http_access` denies, so that Squid allows what no line decides on.
+    ends_open: bool,
     /// Tunnels are denied from here on.
     denies_tunnels: bool,
     /// The permissions that were read, as conditions of a rule; an error is why one is none.
@@ -278,6 +287,10 @@ impl Squid {
             return;
         }
         let name = line.word(1).to_owned();
+        if line.is_conditional {
+            self.acls.insert(name, Err("the acl is within if".to_owned()));
+            return;
+        }
         if let (true, Ok(most)) = (line.word(2) == "maxconn", line.word(3).parse()) {
             self.acls.insert(name.clone(), Err("acl maxconn is for denials".to_owned()));
             self.connections.insert(name, most);
@@ -294,6 +307,8 @@ impl Squid {
                 out.lose(&line.at, &format!("acl {name}"), why);
                 self.acls.insert(name, Err(why.to_owned()));
             }
+            // One of the lines is for all.
+            (Some(Ok(old)), Ok(new)) if old.is_empty() || new.is_empty() => old.clear(),
             (Some(Ok(old)), Ok(new)) => {
                 for (key, values) in new {
                     match old.iter_mut().find(|(known, _)| *known == key) {
@@ -302,6 +317,8 @@ impl Squid {
                     }
                 }
             }
+            // A line of the list is lost.
+            (Some(Err(_)), _) => {}
             (_, found) => {
                 self.acls.insert(name, found);
             }
@@ -321,7 +338,11 @@ impl Squid {
             "cache_dir" => cache_dir(line, out),
             "cache_mem" => size(line, "memory", 16 << 20, out),
             "maximum_object_size" => size(line, "store.max-object", 0, out),
-            "http_access" => self.access(line, out),
+            "http_access" => {
+                let denies = line.word(1) == "deny";
+                self.ends_open = denies && (self.ends_open || !line.is_conditional);
+                self.access(line, out);
+            }
             "refresh_pattern" => self.refreshes.read(line, out),
             "cache" | "no_cache" => self.cache(line, out),
             "visible_hostname" => {
@@ -460,7 +481,8 @@ impl Squid {
         let action = line.word(1).to_owned();
         // The admin interface is not reached by the proxy's address.
         let lists = line.words.get(2..).unwrap_or_default();
-        if lists.iter().any(|word| word == "manager") || self.limits(line, out) {
+        let is_left_out = line.is_conditional && action != "deny";
+        if is_left_out || lists.iter().any(|word| word == "manager") || self.limits(line, out) {
             return;
         }
         let line = &match action.as_str() {
@@ -474,9 +496,7 @@ impl Squid {
             Err(why) if action == "deny" => {
                 let reason = format!("{why}: nothing is allowed from here on");
                 out.lose(&line.at, &what, &reason);
-                let mut table = Table::new("access");
-                table.set("action", text("deny"));
-                return out.push(table);
+                return deny_all(out);
             }
             Err(why) => return out.lose(&line.at, &what, &why),
         };
@@ -521,6 +541,7 @@ impl Squid {
             *value = value.replace("\"0-0\"", "");
         }
         self.denies_all |= lists.is_empty() && action == "deny";
+        self.allows_all |= lists.is_empty() && action == "allow";
         out.push(table);
     }
 
@@ -536,7 +557,7 @@ impl Squid {
                 let reason = format!("{why}: denied whatever it says");
                 out.lose(&line.at, &line.words.join(" "), &reason);
                 let words = [&line.words[..2], &known].concat();
-                Line { at: line.at.clone(), words }
+                Line { words, ..line.clone() }
             }
             _ => line.clone(),
         }
@@ -657,9 +678,7 @@ impl Squid {
             return out.lose(&line.at, what, why);
         }
         out.lose(&line.at, what, &format!("{why}: nothing is allowed from here on"));
-        let mut table = Table::new("access");
-        table.set("action", text("deny"));
-        out.push(table);
+        deny_all(out);
     }
 
     /// Reads `cache deny`.
@@ -678,6 +697,7 @@ impl Squid {
                 rule.push(out);
             }
             ("allow", Ok(Some(when))) if when.0.is_empty() => {}
+            _ if line.is_conditional => {}
             _ => out.lose(&line.at, &what, "only denials have an equivalent"),
         }
     }
@@ -761,13 +781,36 @@ impl Squid {
         out.set("listen", list(&self.listens));
         if self.is_accelerator || !self.peers.is_empty() {
             std::mem::take(&mut self.peers).push(out);
+            self.decide_rest(out);
         } else if !self.denies_all {
             // Squid denies what no rule allows.
-            let mut table = Table::new("access");
-            table.set("action", text("deny"));
-            out.push(table);
+            deny_all(out);
         }
     }
+
+    /// Decides on the requests that no line of `http_access` decides on, which get the opposite of
+    /// the last line.
+    fn decide_rest(&mut self, out: &mut Output) {
+        let is_open = self.ends_open && self.required.is_empty();
+        if self.denies_all || self.allows_all || is_open {
+            return;
+        }
+        let mut lists = Vec::new();
+        if self.ends_open && self.require(&mut lists).is_ok() {
+            let mut table = Table::new("access");
+            table.set("action", text("allow"));
+            lists.iter().for_each(|(_, key, values)| table.set(key, list(values)));
+            out.push(table);
+        }
+        deny_all(out);
+    }
+}
+
+/// Writes the denial of all requests.
+fn deny_all(out: &mut Output) {
+    let mut table = Table::new("access");
+    table.set("action", text("deny"));
+    out.push(table);
 }
 
 /// Returns whether tests hold only for methods that rules do not see.

@@ -1,5 +1,8 @@
 //! Tests of request fields, and fields that are added.
 
+use semantics::claims::is_claim;
+
+use crate::convert::nginx::forwarded;
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::Output;
 use crate::convert::rule_draft::{RuleDraft, Tests};
@@ -9,6 +12,9 @@ use crate::convert::url_test;
 
 /// Returns the test of a field whose value has to match one of several expressions.
 pub fn test(field: &str, expressions: &[String]) -> Result<String, String> {
+    if is_claim(&field.to_ascii_lowercase()) {
+        return Err(format!("{field} {}", forwarded::REASON));
+    }
     let all: Result<Vec<String>, String> = expressions.iter().map(|one| urls::posix(one)).collect();
     let regex = match &all?[..] {
         [] => return Err("expected expressions".to_owned()),

@@ -254,3 +254,91 @@ const ROWS: &[Row] = &[
 fn conversions_fail_closed() {
     check(ROWS);
 }
+
+const ENDS: &[Row] = &[
+    squid(
+        "an accelerator's end behind a permission",
+        "http_port 80 accel defaultsite=a.test
+             cache_peer 10.0.0.1 parent 80 0 originserver
+             acl lan src 10.0.0.0/8
+             http_access allow lan",
+        &["action = \"allow\"\nclients = [\"10.0.0.0/8\"]\n\n[[access]]\naction = \"deny\"\n"],
+        &[],
+    ),
+    squid(
+        "an accelerator's end behind the denial of others",
+        "http_port 80 accel defaultsite=a.test
+             cache_peer 10.0.0.1 parent 80 0 originserver
+             acl lan src 10.0.0.0/8
+             http_access deny !lan",
+        &["action = \"allow\"\nclients = [\"10.0.0.0/8\"]\n\n[[access]]\naction = \"deny\"\n"],
+        &[],
+    ),
+    squid(
+        "an accelerator without access",
+        "http_port 80 accel defaultsite=a.test
+             cache_peer 10.0.0.1 parent 80 0 originserver",
+        &["[[access]]\naction = \"deny\""],
+        &["allow"],
+    ),
+    squid(
+        "an accelerator's end behind a denial",
+        "http_port 80 accel defaultsite=a.test
+             cache_peer 10.0.0.1 parent 80 0 originserver
+             acl bad src 10.0.0.0/8
+             http_access deny bad",
+        &["[[access]]\naction = \"deny\"\nclients = [\"10.0.0.0/8\"]"],
+        &["allow", "action = \"deny\"\n\n", "action = \"deny\"\n["],
+    ),
+];
+
+#[test]
+fn accelerators_deny_the_rest_as_squid_does() {
+    check(ENDS);
+}
+
+const LINES: &[Row] = &[
+    squid(
+        "comments before joined lines",
+        "# note \\\nacl bad src 10.0.0.0/8\nhttp_access deny bad\nhttp_access allow all",
+        &["action = \"deny\"\nclients = [\"10.0.0.0/8\"]"],
+        &[],
+    ),
+    squid(
+        "all in a second line",
+        "acl bad src 10.0.0.0/8
+             acl bad src all
+             http_access deny bad
+             http_access allow all",
+        &["[[access]]\naction = \"deny\"\n\n"],
+        &["10.0.0.0"],
+    ),
+    squid(
+        "lines within if",
+        "http_port 80 accel defaultsite=a.test
+             cache_peer 10.0.0.1 parent 80 0 originserver
+             acl lan src 10.0.0.0/8
+             acl bad src 192.0.2.0/24
+             http_access allow lan
+             if false
+             acl lan src 198.51.100.0/24
+             http_access allow all
+             http_access deny bad
+             endif",
+        &["action = \"deny\"\nclients = [\"192.0.2.0/24\"]\n", "[[access]]\naction = \"deny\"\n"],
+        &["allow", "198.51"],
+    ),
+    squid(
+        "fields of proxies in front",
+        "acl bad req_header X-Forwarded-For ^203\\.
+             http_access deny bad
+             http_access allow all",
+        &["[[access]]\naction = \"deny\"\n\n[[access]]\naction = \"allow\""],
+        &["headers"],
+    ),
+];
+
+#[test]
+fn lines_are_read_as_squid_reads_them() {
+    check(LINES);
+}
