@@ -13,6 +13,7 @@ mod edited_url;
 pub mod host_test;
 mod idioms;
 mod idle_subs;
+mod purgers;
 mod refusal;
 mod syntax;
 #[cfg(test)]

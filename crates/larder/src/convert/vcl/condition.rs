@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::convert::cases::{CLASSES, Cases, STATUS, both_also, merge, negated};
 use crate::convert::nginx::condition::compare;
+use crate::convert::nginx::forwarded;
 use crate::convert::nginx::named_values::{Case, Comparison};
 use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests};
 use crate::convert::url_test;
@@ -241,6 +242,7 @@ impl<'a> Parser<'a> {
                 _ => Err(format!("{name} has no equivalent")),
             };
         };
+        stated_by_proxy(field)?;
         let own = vec![Tests::one("headers", field)];
         match self.edited.fields.get(&field.to_ascii_lowercase()) {
             None => Ok(own),
@@ -274,6 +276,7 @@ impl<'a> Parser<'a> {
                 if field.is_some_and(is_own) {
                     return Err(format!("{name} is set before"));
                 }
+                field.map_or(Ok(()), stated_by_proxy)?;
                 if value.kind != Kind::Text {
                     let why = "a comparison of two variables has no equivalent";
                     return self.wider(vec![Tests::default()], why);
@@ -305,11 +308,10 @@ impl<'a> Parser<'a> {
 
     /// Returns the name of a field of the response as the server sent it.
     fn response_field(&self, name: &str) -> Result<Option<String>, String> {
-        let is_client = name.starts_with("resp.");
         let field = name.strip_prefix("be").unwrap_or(name).strip_prefix("resp.http.");
         let is_own = |field: &str| self.edited.response_fields.contains(field);
         match field {
-            Some(field) if is_client && is_own(&field.to_ascii_lowercase()) => {
+            Some(field) if is_own(&field.to_ascii_lowercase()) => {
                 Err(format!("{name} is set before"))
             }
             field => Ok(field.map(str::to_owned)),
@@ -414,6 +416,16 @@ impl<'a> Parser<'a> {
             self.inexact.get_or_insert_with(|| why.to_owned());
         }
         Ok(found.0)
+    }
+}
+
+/// Returns an error for a field that Larder removes from requests of clients. That of the scheme is
+/// reported for the whole file.
+fn stated_by_proxy(field: &str) -> Result<(), String> {
+    let variable = format!("http_{}", field.to_ascii_lowercase().replace('-', "_"));
+    match forwarded::is_removed(&variable) && !forwarded::is_scheme(&variable) {
+        true => Err(format!("{field} {}", forwarded::REASON)),
+        false => Ok(()),
     }
 }
 

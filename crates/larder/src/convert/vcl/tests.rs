@@ -299,3 +299,63 @@ const BOUNDS: &[Row] = &[
 fn bounds_what_is_stored() {
     check(BOUNDS);
 }
+
+const PURGES: &[Row] = &[
+    vcl(
+        "refused clients",
+        "acl banned { \"10.0.0.0\"/8; } sub vcl_recv { if (req.method == \"PURGE\") {
+             if (client.ip ~ banned) { return (synth(405)); } return (purge); } }",
+        &[],
+        &["10.0.0.0"],
+    ),
+    vcl(
+        "a key beside the list",
+        "acl p { \"10.0.0.0\"/8; } sub vcl_recv { if (req.method == \"PURGE\") {
+             if (client.ip !~ p || req.http.X-Key != \"secret\") { return (synth(405)); }
+             return (purge); } }",
+        &[],
+        &["10.0.0.0"],
+    ),
+    vcl(
+        "a key behind the list",
+        "acl p { \"10.0.0.0\"/8; } sub vcl_recv { if (req.method == \"PURGE\") {
+             if (client.ip !~ p) { return (synth(405)); }
+             if (req.http.X-Key == \"secret\") { return (purge); } return (synth(405)); } }",
+        &[],
+        &["10.0.0.0"],
+    ),
+    vcl(
+        "clients in the list",
+        "acl p { \"10.0.0.0\"/8; } sub vcl_recv { if (req.method == \"PURGE\") {
+             if (client.ip ~ p) { return (purge); } return (synth(405)); } }",
+        &["from = [\"10.0.0.0/8\"]"],
+        &[],
+    ),
+];
+
+#[test]
+fn purges_are_for_clients_in_the_list_alone() {
+    check(PURGES);
+}
+
+const FIELDS: &[Row] = &[
+    vcl(
+        "response fields set before",
+        "sub vcl_backend_response { if (bereq.url ~ \"^/p\") { set beresp.http.X-P = \"1\"; }
+             if (beresp.http.X-P) { set beresp.uncacheable = true; }
+             else { set beresp.ttl = 1h; } }",
+        &[ALL_PASS],
+        &["responses"],
+    ),
+    vcl(
+        "fields of proxies in front",
+        "sub vcl_recv { if (req.http.X-Forwarded-For ~ \"^203\\.\") { return (synth(403)); } }",
+        &["deny = true"],
+        &["headers = [\"X-Forw", "headers = ['X-Forw"],
+    ),
+];
+
+#[test]
+fn fields_that_are_not_the_messages_own_are_lost() {
+    check(FIELDS);
+}

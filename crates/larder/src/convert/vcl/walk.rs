@@ -10,6 +10,7 @@ use crate::convert::cases::{Cases, STATUS, both_also, merge, negated};
 use crate::convert::nginx::values::escaped;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::source::At;
 use crate::convert::vcl::acl::Acls;
 use crate::convert::vcl::backends::Backends;
 use crate::convert::vcl::bans;
@@ -17,6 +18,7 @@ use crate::convert::vcl::careful;
 use crate::convert::vcl::condition::{Edited, Parser};
 use crate::convert::vcl::idioms::{self, Edit};
 use crate::convert::vcl::idle_subs::Hints;
+use crate::convert::vcl::purgers;
 use crate::convert::vcl::refusal::{
     chooses_by_host, ends, has_lifetime, has_pass, has_uncacheable, is_answered, is_refusal,
     refuses,
@@ -429,7 +431,7 @@ impl<'a> Walk<'a> {
     /// Keeps the responses that a test of `Surrogate-Control` is for from the cache.
     fn surrogates(&self, tokens: &[Token], rest: &Cases, out: &mut Output) {
         for test in careful::tests_of_surrogates(tokens) {
-            let found = Parser::new(test, self.acls, &self.edited, true).parse();
+            let found = Parser::new(test, self.acls, &Edited::default(), true).parse();
             let cases = found.and_then(|cases| both_also(rest, &cases));
             let cases = cases.unwrap_or_else(|_| rest.clone());
             self.each("not stored", &cases, false, |rule| rule.set("store", "false"), out);
@@ -445,18 +447,30 @@ impl<'a> Walk<'a> {
             return false;
         }
         bans::translate(method, inner, false, out);
-        let mut names = Vec::new();
-        inner.iter().for_each(|one| names_in(one, &mut names));
-        let list_name = names.iter().find_map(|name| self.acls.get(name.as_str()));
-        match list_name {
-            Some(acl) => out.set("purge.from", list(&acl.networks)),
-            None if out.get("purge.from").is_some() => {}
-            None => {
-                let at = tokens.first().map(|token| token.at.clone()).unwrap_or_default();
+        let at = tokens.first().map(|token| token.at.clone()).unwrap_or_default();
+        let found = match self.within[..] == [Tests::default()] {
+            true => purgers::acl(inner, self.subs),
+            false => Err("a condition around it decides on purges".to_owned()),
+        };
+        let known = found.map(|name| name.and_then(|name| self.acls.get(name)));
+        let old = out.get("purge.from").cloned();
+        match (known, old) {
+            (Ok(Some(acl)), None) => out.set("purge.from", list(&acl.networks)),
+            (Ok(Some(acl)), Some(old)) if old == list(&acl.networks) => {}
+            (Ok(None), Some(_)) => {}
+            (Ok(None), None) => {
                 out.lose(&at, "purge", "purge.from names the networks that may purge: set it");
             }
+            (Ok(Some(_)), Some(_)) => self.no_purges(&at, "methods have different acls", out),
+            (Err(why), _) => self.no_purges(&at, &why, out),
         }
         true
+    }
+
+    /// Reports a test of clients that purge that has no equivalent: no client may.
+    fn no_purges(&self, at: &At, why: &str, out: &mut Output) {
+        out.lose(at, "purge", &format!("{why}: no client may purge"));
+        out.set("purge.from", "[]".to_owned());
     }
 
     fn rule(&self, name: &str, case: &Tests, with: impl FnOnce(&mut RuleDraft), out: &mut Output) {
@@ -656,9 +670,4 @@ fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
 fn is_key(inner: &[&Statement]) -> bool {
     let is_field = |token: &Token| token.kind == Kind::Word && token.text.contains(".http.");
     inner.iter().all(|one| one.word(0) == "hash_data" && one.tokens.iter().any(is_field))
-}
-
-fn names_in(one: &Statement, names: &mut Vec<String>) {
-    names.extend(one.tokens.iter().map(|token| token.text.clone()));
-    one.inner().iter().for_each(|inner| names_in(inner, names));
 }
