@@ -1,5 +1,7 @@
 //! Tests of responses that Larder makes by itself: what it stores anyway, or never.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
 /// Returns whether a branch only keeps responses from the cache that Larder does not store: with
@@ -24,6 +26,69 @@ pub fn tests_of_surrogates(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
 }
 
 const SURROGATE: &str = "beresp.http.surrogate-control";
+
+/// Returns the tests of such a condition whose fields are `edited` behind it, so that Larder judges
+/// by other fields; `None` if they cannot be stated apart.
+pub fn undone<'t>(tokens: &'t [Token], edited: &BTreeSet<String>) -> Option<Vec<&'t [Token]>> {
+    let mut all = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let name = token.text.to_ascii_lowercase();
+        let length = match name.as_str() {
+            "beresp.ttl" if edited.contains("cache-control") || edited.contains("expires") => {
+                return None;
+            }
+            "beresp.http.set-cookie" => 1,
+            _ => 3,
+        };
+        let field = name.strip_prefix("beresp.http.").filter(|field| edited.contains(*field));
+        all.extend(field.and_then(|_| tokens.get(at..at + length)));
+    }
+    let is_joined = tokens.iter().any(|token| token.is("&&") || token.is("!"));
+    (all.is_empty() || !is_joined).then_some(all)
+}
+
+/// Edits of response fields behind a statement, also in called subroutines.
+pub struct Edits<'a, 's> {
+    pub subs: &'s BTreeMap<&'a str, Vec<&'a Statement>>,
+    pub behind: &'s Statement,
+    /// The fields, in lower case.
+    pub fields: BTreeSet<String>,
+    is_behind: bool,
+    /// Subroutines that were read, before and behind the statement.
+    read: BTreeSet<(String, bool)>,
+}
+
+impl<'a, 's> Edits<'a, 's> {
+    pub fn new(
+        subs: &'s BTreeMap<&'a str, Vec<&'a Statement>>,
+        behind: &'s Statement,
+    ) -> Edits<'a, 's> {
+        let (fields, read) = (BTreeSet::new(), BTreeSet::new());
+        Edits { subs, behind, fields, is_behind: false, read }
+    }
+
+    /// Reads a subroutine.
+    pub fn sub(&mut self, name: &str) {
+        if !self.read.insert((name.to_owned(), self.is_behind)) {
+            return;
+        }
+        let subs = self.subs;
+        subs.get(name).into_iter().flatten().for_each(|one| self.statement(one));
+    }
+
+    fn statement(&mut self, one: &Statement) {
+        let is_edit = matches!(one.word(0), "set" | "unset" | "remove");
+        let name = one.word(1).to_ascii_lowercase();
+        match name.strip_prefix("beresp.http.") {
+            Some(field) if is_edit && self.is_behind => {
+                self.fields.insert(field.to_owned());
+            }
+            _ if one.word(0) == "call" => self.sub(one.word(1)),
+            _ => one.inner().iter().for_each(|inner| self.statement(inner)),
+        }
+        self.is_behind |= std::ptr::eq(one, self.behind);
+    }
+}
 
 /// Returns whether each test of a condition is one that Larder makes, however they are joined.
 fn are_careful(tokens: &[Token]) -> bool {

@@ -359,3 +359,33 @@ const FIELDS: &[Row] = &[
 fn fields_that_are_not_the_messages_own_are_lost() {
     check(FIELDS);
 }
+
+const CHECKS: &[Row] = &[
+    vcl(
+        "cookies removed behind the check",
+        "sub vcl_backend_response { if (beresp.http.Set-Cookie) { set beresp.uncacheable = true;
+             return (deliver); } unset beresp.http.Set-Cookie; set beresp.ttl = 1h; }",
+        &["{ headers = [\"Set-Cookie\"], store = false }"],
+        &[],
+    ),
+    vcl(
+        "Cache-Control set behind the check",
+        "sub vcl_backend_response { if (beresp.http.Cache-Control ~ \"private\") {
+             set beresp.uncacheable = true; return (deliver); } call more; }
+             sub more { set beresp.http.Cache-Control = \"public\"; set beresp.ttl = 1h; }",
+        &["{ headers = [\"cache-control: ~private\"], store = false }"],
+        &[],
+    ),
+    vcl(
+        "Cache-Control removed behind a check of the lifetime",
+        "sub vcl_backend_response { if (beresp.ttl <= 0s) { set beresp.uncacheable = true;
+             return (deliver); } unset beresp.http.Cache-Control; set beresp.ttl = 1h; }",
+        &[ALL_PASS],
+        &[],
+    ),
+];
+
+#[test]
+fn checks_are_stated_if_their_fields_are_edited_behind_them() {
+    check(CHECKS);
+}

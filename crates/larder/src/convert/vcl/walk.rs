@@ -235,9 +235,10 @@ impl<'a> Walk<'a> {
             if self.bounds(tokens, &inner, &rest, out) {
                 continue;
             }
-            if careful::is_default(tokens, &inner) {
+            if let Some(tests) = self.default_tests(one, tokens, &inner) {
                 self.surrogates(tokens, &rest, out);
                 self.keeps_stated |= tokens.iter().any(|token| token.text == "beresp.ttl");
+                rest = self.stated(one, (tests, number == 0), rest, &edited, &mut after, out);
                 continue;
             }
             // The opposite is needed only if something runs under it.
@@ -256,6 +257,41 @@ impl<'a> Walk<'a> {
         // Where no branch ends, all requests go on.
         let ends = all.iter().any(|one| ends(one.inner()));
         if ends { after } else { live }
+    }
+
+    /// Returns the tests that have to be stated of a branch that does what Larder does; `None` if
+    /// it does something else.
+    fn default_tests<'t>(
+        &self,
+        one: &Statement,
+        tokens: &'t [Token],
+        inner: &[&Statement],
+    ) -> Option<Vec<&'t [Token]>> {
+        if !careful::is_default(tokens, inner) {
+            return None;
+        }
+        let mut edits = careful::Edits::new(self.subs, one);
+        edits.sub("vcl_backend_response");
+        careful::undone(tokens, &edits.fields)
+    }
+
+    /// Walks a branch under one test after the other, of which one must hold; adds the responses
+    /// behind it to `after` and returns the others.
+    fn stated(
+        &mut self,
+        one: &'a Statement,
+        (tests, is_first): (Vec<&'a [Token]>, bool),
+        rest: Cases,
+        edited: &Edited,
+        after: &mut Cases,
+        out: &mut Output,
+    ) -> Cases {
+        tests.into_iter().fold(rest, |rest, tokens| {
+            let branch = Branch { one, tokens, is_last: false, is_first, has_others: true };
+            let (ended, others) = self.branch(&branch, rest, edited, out);
+            after.extend(ended);
+            others
+        })
     }
 
     /// Walks a branch under its condition; returns the requests behind it, and those of the other
