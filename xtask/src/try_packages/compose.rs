@@ -9,7 +9,7 @@ use crate::workspace::{is_installed, output};
 ///
 /// # Errors
 ///
-/// What docker-compose finds wrong with the file.
+/// The mistake in the file, as docker-compose names it.
 pub fn check() -> Result<Option<&'static str>, String> {
     if !is_installed("docker-compose") {
         return Ok(Some("SKIPPED: compose file: docker-compose is not installed"));

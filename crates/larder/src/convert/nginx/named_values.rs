@@ -165,14 +165,7 @@ pub fn of_first(key: &str, name: &str, value: Option<&str>, is_not: bool) -> Alt
 
 /// Returns the comparison of the first cookie or parameter with a name by patterns.
 fn first_by_patterns(key: &str, name: &str, with: Comparison<'_>) -> Result<Alternatives, String> {
-    let parts = match with.is_regex() {
-        true => globs(with.value).ok_or("the expression has no equivalent pattern")?,
-        false if with.value.contains('*') => return Err("the value has a *".to_owned()),
-        false => text(with.value),
-    };
-    if with.is_not() && !parts.is_exact {
-        return Err(WIDER.to_owned());
-    }
+    let parts = patterns(with)?;
     let any_text = if key == "cookies" { "[^;]*" } else { "[^&]*" };
     let one = |glob: &String| glob.split('*').map(escaped).collect::<Vec<_>>().join(any_text);
     let all = parts.all.iter().map(one).collect::<Vec<_>>().join("|");
@@ -189,14 +182,7 @@ fn first_by_patterns(key: &str, name: &str, with: Comparison<'_>) -> Result<Alte
 
 /// Returns the comparison of a cookie or parameter by patterns.
 fn by_name(key: &str, field: &str, with: Comparison<'_>) -> Result<Alternatives, String> {
-    let parts = match with.is_regex() {
-        true => globs(with.value).ok_or("the expression has no equivalent pattern")?,
-        false if with.value.contains('*') => return Err("the value has a *".to_owned()),
-        false => text(with.value),
-    };
-    if with.is_not() && !parts.is_exact {
-        return Err(WIDER.to_owned());
-    }
+    let parts = patterns(with)?;
     if key == "headers" {
         let tests = parts.all.iter().map(|glob| Tests::one(key, format!("{field}: {glob}")));
         let found = Alternatives::any_of(tests.collect());
@@ -206,6 +192,16 @@ fn by_name(key: &str, field: &str, with: Comparison<'_>) -> Result<Alternatives,
     let key = if with.is_not() { format!("not-{key}") } else { key.to_owned() };
     let found = Alternatives::of(Tests(vec![(key, texts)]));
     Ok(if parts.is_exact { found } else { found.widened(WIDER) })
+}
+
+/// Returns the patterns that a value is compared with.
+fn patterns(with: Comparison<'_>) -> Result<Globs, String> {
+    let parts = match with.is_regex() {
+        true => globs(with.value).ok_or("the expression has no equivalent pattern")?,
+        false if with.value.contains('*') => return Err("the value has a *".to_owned()),
+        false => text(with.value),
+    };
+    if with.is_not() && !parts.is_exact { Err(WIDER.to_owned()) } else { Ok(parts) }
 }
 
 fn text(value: &str) -> Globs {
