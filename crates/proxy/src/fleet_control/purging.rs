@@ -20,7 +20,7 @@ const UNMET: &str = "any other node";
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// How long the response to an unsafe request waits for the other nodes.
-pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long the maker of a purge waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

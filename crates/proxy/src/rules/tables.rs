@@ -11,7 +11,7 @@
 //!
 //! - names (sites, methods, fields) are found by a case-insensitive hash ([`words`]);
 //! - hosts by a hash of the host and of each domain above it ([`host_table`]);
-//! - patterns by automata that read the text once ([`pattern_table`]);
+//! - patterns by prefix trees and an automaton that read the text once ([`pattern_table`]);
 //! - networks by a prefix tree ([`NetworkMap`](net::networks::NetworkMap));
 //! - ports by a binary search ([`port_table`]).
 //!
@@ -22,6 +22,7 @@ pub(crate) mod column;
 pub(crate) mod host_table;
 pub(crate) mod pattern_table;
 pub(crate) mod port_table;
+mod prefix_tree;
 pub(crate) mod rule_set;
 pub(crate) mod selection;
 pub(crate) mod words;

@@ -2,13 +2,12 @@
 //!
 //! Each pattern is filed under one of its pieces, the texts between its stars: a text that does not
 //! contain the piece cannot match. The chosen piece is the one that the fewest patterns share, so
-//! that `/api/*/users` and `/api/*/orders` are not both tried for `/api/`. Automata find all pieces
-//! in one pass over a text: those at its start (a walk that stops where no pattern continues),
-//! those at its end (the same backwards), and those inside. The patterns found are then compared
-//! with the whole text.
+//! that `/api/*/users` and `/api/*/orders` are not both tried for `/api/`. Prefix trees find the
+//! pieces at the start of a text and, backwards, at its end; an automaton (Aho-Corasick) finds those
+//! inside in one pass. The patterns found are then compared with the whole text.
 //!
-//! The automata take memory in proportion to the pieces, and time in proportion to the text
-//! (Aho-Corasick). They ignore case; the final comparison respects it where it matters.
+//! All take memory in proportion to the pieces, and time in proportion to the text. They ignore
+//! case; the final comparison respects it where it matters.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -20,20 +19,23 @@ use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, PatternID, StartKind};
 use semantics::Pattern;
 
+use crate::rules::tables::prefix_tree::PrefixTree;
+
 /// Values by pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternTable<V> {
     entries: Vec<(Pattern, V)>,
     /// Positions of the patterns without a piece, which consist only of stars.
     without_piece: Vec<usize>,
-    starts: Option<Pieces>,
-    ends: Option<Pieces>,
-    inside: Option<Pieces>,
+    starts: Option<PrefixTree>,
+    /// Of the reversed pieces.
+    ends: Option<PrefixTree>,
+    inside: Option<InnerPieces>,
 }
 
-/// Pieces of patterns that are searched in the same place of a text.
+/// Pieces of patterns that may be anywhere in a text.
 #[derive(Clone, Debug)]
-struct Pieces {
+struct InnerPieces {
     automaton: PieceAutomaton,
     /// For each piece, the positions of the patterns filed under it.
     patterns: Vec<Vec<usize>>,
@@ -73,13 +75,13 @@ impl<V> PatternTable<V> {
         };
         compare(&self.without_piece);
         if let Some(starts) = &self.starts {
-            starts.at_start(text.iter(), &mut compare);
+            starts.each(text.iter(), &mut compare);
         }
         if let Some(ends) = &self.ends {
-            ends.at_start(text.iter().rev(), &mut compare);
+            ends.each(text.iter().rev(), &mut compare);
         }
         if let Some(inside) = &self.inside {
-            inside.anywhere(text, &mut compare);
+            inside.each(text, &mut compare);
         }
     }
 }
@@ -87,86 +89,50 @@ impl<V> PatternTable<V> {
 /// Positions of the patterns filed under each piece.
 type Filed = BTreeMap<Vec<u8>, Vec<usize>>;
 
-impl Pieces {
-    /// Compiles these pieces, to be searched at the begin of a text if `anchored`; `None` if there
-    /// are too many.
-    fn new(filed: &Filed, anchored: Anchored) -> Option<Pieces> {
-        let kind = match anchored.is_anchored() {
-            true => StartKind::Anchored,
-            false => StartKind::Unanchored,
-        };
+impl InnerPieces {
+    /// Compiles these pieces; `None` if there are too many.
+    fn new(filed: &Filed) -> Option<InnerPieces> {
         let automaton = if filed.keys().map(Vec::len).sum::<usize>() <= FEW {
             let mut builder = DFA::builder();
-            builder.prefilter(false).ascii_case_insensitive(true).start_kind(kind);
+            builder.prefilter(false).ascii_case_insensitive(true);
+            builder.start_kind(StartKind::Unanchored);
             PieceAutomaton::Few(builder.build(filed.keys()).ok()?)
         } else {
             let mut builder = NFA::builder();
             builder.prefilter(false).ascii_case_insensitive(true);
             PieceAutomaton::Many(builder.build(filed.keys()).ok()?)
         };
-        Some(Pieces { automaton, patterns: filed.values().cloned().collect() })
+        Some(InnerPieces { automaton, patterns: filed.values().cloned().collect() })
     }
 
-    /// Finds the pieces that a text begins with.
-    fn at_start<'t>(&self, text: impl Iterator<Item = &'t u8>, found: &mut impl FnMut(&[usize])) {
-        self.walk(Anchored::Yes, text, |at, length, piece| {
-            // Other pieces end at the same position but begin later.
-            if at == length {
-                found(&self.patterns[piece.as_usize()]);
-            }
-        });
-    }
-
-    /// Finds all pieces in a text, each once.
-    fn anywhere(&self, text: &[u8], found: &mut impl FnMut(&[usize])) {
+    /// Calls `found` with the patterns of each piece in a text.
+    fn each(&self, text: &[u8], mut found: impl FnMut(&[usize])) {
         let mut seen = SEEN.take();
         seen.clear();
         seen.resize(self.patterns.len().div_ceil(64), 0);
-        self.walk(Anchored::No, text.iter(), |_, _, piece| {
+        let find = |piece: PatternID| {
             let (word, bit) = (piece.as_usize() / 64, 1 << (piece.as_usize() % 64));
             if seen[word] & bit == 0 {
                 seen[word] |= bit;
                 found(&self.patterns[piece.as_usize()]);
             }
-        });
-        SEEN.set(seen);
-    }
-
-    /// Calls `found` for each piece that ends at a position of the text, with the number of bytes
-    /// read so far and the length of the piece.
-    fn walk<'t>(
-        &self,
-        anchored: Anchored,
-        text: impl Iterator<Item = &'t u8>,
-        found: impl FnMut(usize, usize, PatternID),
-    ) {
+        };
         match &self.automaton {
-            PieceAutomaton::Few(automaton) => walk(automaton, anchored, text, found),
-            PieceAutomaton::Many(automaton) => walk(automaton, anchored, text, found),
+            PieceAutomaton::Few(automaton) => walk(automaton, text, find),
+            PieceAutomaton::Many(automaton) => walk(automaton, text, find),
         }
+        SEEN.set(seen);
     }
 }
 
-/// See [`Pieces::walk`].
-fn walk<'t>(
-    automaton: &impl Automaton,
-    anchored: Anchored,
-    text: impl Iterator<Item = &'t u8>,
-    mut found: impl FnMut(usize, usize, PatternID),
-) {
-    let Ok(mut state) = automaton.start_state(anchored) else { return };
-    for (at, byte) in text.enumerate() {
-        state = automaton.next_state(anchored, state, *byte);
-        if !automaton.is_special(state) {
-            continue;
-        }
-        if automaton.is_dead(state) {
-            return;
-        }
-        if automaton.is_match(state) {
+/// Calls `found` for each piece at each position where it ends.
+fn walk(automaton: &impl Automaton, text: &[u8], mut found: impl FnMut(PatternID)) {
+    let Ok(mut state) = automaton.start_state(Anchored::No) else { return };
+    for byte in text {
+        state = automaton.next_state(Anchored::No, state, *byte);
+        if automaton.is_special(state) && automaton.is_match(state) {
             for number in 0..automaton.match_len(state) {
-                let piece = automaton.match_pattern(state, number);
-                found(at + 1, automaton.pattern_len(piece), piece);
+                found(automaton.match_pattern(state, number));
             }
         }
     }
@@ -193,22 +159,22 @@ impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
         }
         let [starts, ends, inside] = filed;
         PatternTable {
-            starts: compiled(starts, &mut without_piece, Anchored::Yes),
-            ends: compiled(ends, &mut without_piece, Anchored::Yes),
-            inside: compiled(inside, &mut without_piece, Anchored::No),
+            starts: (!starts.is_empty()).then(|| PrefixTree::new(&starts)),
+            ends: (!ends.is_empty()).then(|| PrefixTree::new(&ends)),
+            inside: compiled(inside, &mut without_piece),
             entries,
             without_piece,
         }
     }
 }
 
-/// Returns the automaton of pieces, if there are any. If it cannot be built, the patterns move to
-/// `without_piece`.
-fn compiled(filed: Filed, without_piece: &mut Vec<usize>, anchored: Anchored) -> Option<Pieces> {
+/// Returns the automaton of inner pieces, if there are any. If it cannot be built, the patterns move
+/// to `without_piece`.
+fn compiled(filed: Filed, without_piece: &mut Vec<usize>) -> Option<InnerPieces> {
     if filed.is_empty() {
         return None;
     }
-    let made = Pieces::new(&filed, anchored);
+    let made = InnerPieces::new(&filed);
     if made.is_none() {
         without_piece.extend(filed.into_values().flatten());
     }
