@@ -423,9 +423,10 @@ impl Site {
 
     /// Returns whether [`Site::canonical`] leaves a URL with this path and query unchanged.
     pub(crate) fn is_canonical(&self, sent: &str) -> bool {
-        let path = sent.split('?').next().unwrap_or_default();
-        let canonical = self.voucher().and_then(|voucher| voucher.canonical_path(path));
-        !matches!(canonical, Some(Cow::Owned(_)))
+        self.voucher().is_none_or(|voucher| {
+            let path = sent.split('?').next().unwrap_or_default();
+            !matches!(voucher.canonical_path(path), Some(Cow::Owned(_)))
+        })
     }
 
     /// Returns the origin's voucher for stored responses, if it has one. Without one, HTTP's

@@ -362,7 +362,7 @@ impl RequestContext {
         let named;
         let path = match &self.rule {
             Some(rule) if rule.key_path.is_some() => return None,
-            Some(rule) if !rule.query.is_default() => {
+            Some(rule) if path.has_query() && !rule.query.is_default() => {
                 named = rule.query.apply_to(path.text);
                 // What was left out must have been in normal form too.
                 match named.len() == path.text.len() && matches!(named, Cow::Borrowed(_)) {

@@ -73,7 +73,7 @@ pub struct Rules {
 }
 
 /// Rules that were taken together.
-type Together = HashMap<Matched, Arc<Rule>>;
+type Together = HashMap<Matched<Vec<u64>>, Arc<Rule>>;
 
 /// Maximum number of entries of [`Together`], which begins anew when it is full: clients that
 /// choose fields and query can make as many as there are subsets of the rules.
@@ -152,7 +152,7 @@ impl Rules {
                 None => return None,
             }
         }
-        self.taken(&Matched::of(&rules, &missed))
+        self.taken(Matched::of(&rules, &missed).as_slices())
     }
 
     /// Returns whether a rule depends on [`RuleFacts::upgrade`].
@@ -182,39 +182,39 @@ impl Rules {
 
     /// Returns the rule for a request with these fields: the rules that match it, taken together.
     pub fn find(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Option<Arc<Rule>> {
-        self.taken(&self.index.find(asked, fields))
+        self.index.find(asked, fields, |matched| self.taken(matched))
     }
 
     /// Returns the matched rules taken together; `None` if there are none.
-    fn taken(&self, matched: &Matched) -> Option<Arc<Rule>> {
+    fn taken(&self, matched: Matched<&[u64]>) -> Option<Arc<Rule>> {
         if matched.missed.is_empty() {
-            let mut all = numbers(&matched.rules);
+            let mut all = numbers(matched.rules);
             match (all.next(), all.next()) {
                 (None, _) => return None,
                 (Some(number), None) => return self.list.get(number).cloned(),
                 _ => {}
             }
         }
-        if let Some(rule) = self.together.load().get(matched) {
+        if let Some(rule) = self.together.load().get(&matched) {
             return Some(rule.clone());
         }
         let made = Arc::new(self.make(matched));
         self.together.rcu(|together| {
             let is_full = together.len() >= TOGETHER_MAX;
             let mut together = if is_full { Together::new() } else { Together::clone(together) };
-            together.insert(matched.clone(), made.clone());
+            together.insert(matched.to_vecs(), made.clone());
             together
         });
         Some(made)
     }
 
     /// Makes the rule that [`Rules::taken`] returns.
-    fn make(&self, matched: &Matched) -> Rule {
+    fn make(&self, matched: Matched<&[u64]>) -> Rule {
         let nothing = Rule::new(NONE.to_owned(), self.base.clone());
-        let mut rules = numbers(&matched.rules).filter_map(|number| self.list.get(number)).cloned();
+        let mut rules = numbers(matched.rules).filter_map(|number| self.list.get(number)).cloned();
         let first = rules.next().unwrap_or_else(|| Arc::new(nothing.clone()));
         let made = rules.fold(first, |rule, later| Arc::new(rule.then(&later)));
-        let missed: Vec<usize> = numbers(&matched.missed).collect();
+        let missed: Vec<usize> = numbers(matched.missed).collect();
         let mut all = missed.iter().fold(Rule::clone(&made), |made, number| {
             made.without(self.list.get(*number).map_or(&nothing, |rule| rule))
         });

@@ -28,11 +28,16 @@ impl<'a> ScannedPath<'a> {
         ScannedPath { text, shape: PathShape::of(text.as_bytes()) }
     }
 
+    /// Returns whether there is a query, be it empty.
+    pub fn has_query(&self) -> bool {
+        self.text.len() != self.shape.path as usize
+    }
+
     /// Returns the path alone.
     pub fn without_query(&self) -> ScannedPath<'a> {
-        match self.text.len() == self.shape.path as usize {
-            true => *self,
-            false => ScannedPath::new(&self.text[..self.shape.path as usize]),
+        match self.has_query() {
+            true => ScannedPath::new(&self.text[..self.shape.path as usize]),
+            false => *self,
         }
     }
 
@@ -108,7 +113,8 @@ fn is_normal_triplet(digits: &[u8]) -> bool {
 
 /// Returns whether a host is a name or an IPv4 address.
 pub(crate) fn is_usual_host(host: &str) -> bool {
-    !host.is_empty() && host.bytes().all(|byte| class_of(byte) & HOST != 0)
+    let all = host.bytes().fold(HOST, |all, byte| all & class_of(byte));
+    !host.is_empty() && all != 0
 }
 
 /// The byte may appear unencoded in paths and queries.

@@ -477,19 +477,23 @@ impl Rule {
     }
 
     /// Returns the request fields that are part of the key regardless of the origin's `Vary`.
-    pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
-        let rule = self.is_by_mark.then_some(DECIDED_BY);
-        let device = self.by_device.then_some(DEVICE);
-        let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
-        let cookies = (!self.key_cookies.is_empty()).then_some(KEY_COOKIES);
-        let classes = (!self.key_classes.is_empty()).then_some(KEY_CLASSES);
-        let added = rule.into_iter().chain(device).chain(language).chain(cookies).chain(classes);
-        added.chain(self.key_headers.iter().cloned())
+    pub fn key_names(&self) -> impl Iterator<Item = &HeaderName> {
+        static OWN: [HeaderName; 5] =
+            [DECIDED_BY, DEVICE, header::ACCEPT_LANGUAGE, KEY_COOKIES, KEY_CLASSES];
+        let are_used = [
+            self.is_by_mark,
+            self.by_device,
+            !self.languages.is_empty(),
+            !self.key_cookies.is_empty(),
+            !self.key_classes.is_empty(),
+        ];
+        let used = OWN.iter().zip(are_used).filter(|(_, is_used)| *is_used);
+        used.map(|(name, _)| name).chain(&self.key_headers)
     }
 
     /// Returns the fields of [`Rule::key_names`] with the keys of the rule that put them there.
     pub(crate) fn key_fields(&self) -> Vec<(HeaderName, &'static str)> {
-        let key = |name: HeaderName| {
+        let key = |name: &HeaderName| {
             let key = match () {
                 () if name == DECIDED_BY => "conditions of rules",
                 () if name == DEVICE && self.by_device => "key-device",
@@ -500,7 +504,7 @@ impl Rule {
                 () if name == KEY_CLASSES => "key-classes",
                 () => "key-headers",
             };
-            (name, key)
+            (name.clone(), key)
         };
         self.key_names().map(key).collect()
     }
@@ -527,7 +531,7 @@ impl Rule {
             fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         for name in self.key_names() {
-            fields.append(header::VARY, HeaderValue::from(name));
+            fields.append(header::VARY, HeaderValue::from(name.clone()));
         }
     }
 

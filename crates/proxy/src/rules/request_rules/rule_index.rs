@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use hashbrown::Equivalent;
 use http::{HeaderMap, Method};
 use semantics::readings::{Readings, UrlReadings};
 use semantics::scanned_path::ScannedPath;
@@ -25,32 +26,45 @@ use crate::rules::tables::rule_set::{
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
-/// A bit for each rule.
-pub(super) type Bits = SmallVec<[u64; 16]>;
-
-/// The rules of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Matched {
+/// The rules of a request, with a bit for each rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Matched<B> {
     /// Rules that match, up to the first that does not continue.
-    pub rules: Bits,
+    pub rules: B,
     /// Rules that match the place of the request, but whose conditions on what is not in the key do
     /// not hold. Empty if there are none.
-    pub missed: Bits,
+    pub missed: B,
 }
 
-impl Matched {
+impl Matched<Vec<u64>> {
     /// Returns the set of these rules and of these missed ones.
-    pub fn of(rules: &[usize], missed: &[usize]) -> Matched {
+    pub fn of(rules: &[usize], missed: &[usize]) -> Self {
         let bits = |numbers: &[usize]| {
-            let mut bits = Bits::new();
+            let mut bits = Vec::new();
             numbers.iter().for_each(|number| insert(&mut bits, *number));
             bits
         };
         Matched { rules: bits(rules), missed: bits(missed) }
     }
+
+    pub fn as_slices(&self) -> Matched<&[u64]> {
+        Matched { rules: &self.rules, missed: &self.missed }
+    }
 }
 
-fn insert(bits: &mut Bits, number: usize) {
+impl Matched<&[u64]> {
+    pub fn to_vecs(self) -> Matched<Vec<u64>> {
+        Matched { rules: self.rules.to_vec(), missed: self.missed.to_vec() }
+    }
+}
+
+impl Equivalent<Matched<Vec<u64>>> for Matched<&[u64]> {
+    fn equivalent(&self, key: &Matched<Vec<u64>>) -> bool {
+        *self == key.as_slices()
+    }
+}
+
+fn insert(bits: &mut Vec<u64>, number: usize) {
     if bits.len() < words_for(number + 1) {
         bits.resize(words_for(number + 1), 0);
     }
@@ -132,10 +146,15 @@ impl RuleIndex {
         self.keep_upgrades_out.is_some()
     }
 
-    /// Returns the rules that match a request with these fields, up to the first that does not
-    /// continue; and the marked rules before it that match the place of the request and not the
-    /// rest.
-    pub fn find(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Matched {
+    /// Calls `take` with the rules that match a request with these fields, up to the first that does
+    /// not continue; and the marked rules before it that match the place of the request and not the
+    /// rest. `take` must not look for rules.
+    pub fn find<T>(
+        &self,
+        asked: &RuleFacts<'_>,
+        fields: &impl Fields,
+        take: impl FnOnce(Matched<&[u64]>) -> T,
+    ) -> T {
         let keep_out = match &self.keep_upgrades_out {
             Some(keep_out) if asked.upgrade => keep_out,
             _ => &self.keep_out,
@@ -161,7 +180,7 @@ impl RuleIndex {
                 true => readings::with_query(asked.path.text, &readings),
                 false => readings::of_path(&readings),
             });
-            let mut rules = Bits::from_slice(fitting.bits());
+            let rules = fitting.bits_mut();
             if let Some(rests) = &self.rests {
                 let holds = |number: usize| {
                     let keeps_out = contains(keep_out, number);
@@ -169,21 +188,21 @@ impl RuleIndex {
                         .as_ref()
                         .is_none_or(|rest| rest_holds(rest, asked, fields, (&readings, keeps_out)))
                 };
-                self.narrow_by_rests(&mut rules, holds);
+                self.narrow_by_rests(rules, holds);
             }
-            let decider = self.end_at_decider(&mut rules);
-            let missed = missed(&rules, decider, &here, |number| {
+            let decider = self.end_at_decider(rules);
+            let missed = missed(rules, decider, &here, |number| {
                 let mut readings = readings.iter();
                 self.places[number].as_ref().is_none_or(|place| {
                     readings.any(|reading| place.holds(asked, &HeaderMap::new(), reading, true))
                 })
             });
-            Matched { rules, missed }
+            take(Matched { rules, missed: &missed })
         })
     }
 
     /// Removes the rules that do not hold, up to the first that holds and does not continue.
-    fn narrow_by_rests(&self, rules: &mut Bits, holds: impl Fn(usize) -> bool) {
+    fn narrow_by_rests(&self, rules: &mut [u64], holds: impl Fn(usize) -> bool) {
         let mut at = 0;
         loop {
             let next = numbers_from(rules, at).next();
@@ -198,7 +217,11 @@ impl RuleIndex {
     }
 
     /// Removes the rules behind the first that does not continue, and returns its number.
-    fn end_at_decider(&self, rules: &mut Bits) -> Option<usize> {
+    fn end_at_decider(&self, rules: &mut [u64]) -> Option<usize> {
+        let both = rules.iter().zip(&self.deciding).map(|(rules, ends)| rules & ends);
+        if both.fold(0, |all, word| all | word) == 0 {
+            return None;
+        }
         let at = rules.iter().zip(&self.deciding).position(|(rules, ends)| rules & ends != 0)?;
         let bit = (rules[at] & self.deciding[at]).trailing_zeros();
         rules[at] &= u64::MAX >> (63 - bit);
@@ -258,12 +281,12 @@ impl RuleIndex {
 /// Returns the rules of `here` before the one that decides that do not match and might have.
 /// `may_match` tells whether the place of the request is that of a rule.
 fn missed(
-    rules: &Bits,
+    rules: &[u64],
     decider: Option<usize>,
     here: &[u64],
     may_match: impl Fn(usize) -> bool,
-) -> Bits {
-    let mut missed = Bits::new();
+) -> Vec<u64> {
+    let mut missed = Vec::new();
     let before = numbers(here).take_while(|number| decider.is_none_or(|last| *number < last));
     for number in before.filter(|number| !contains(rules, *number)) {
         if may_match(number) {

@@ -48,6 +48,10 @@ impl Selection {
         &self.fits
     }
 
+    pub fn bits_mut(&mut self) -> &mut [u64] {
+        &mut self.fits
+    }
+
     pub fn is_empty(&self) -> bool {
         self.fits.iter().fold(0, |all, word| all | word) == 0
     }

@@ -159,7 +159,7 @@ fn compiled_rules_match_like_tried_rules() {
             };
             let fields = maker.fields();
             let expected = tried(&rules, &asked, &fields);
-            let is = compiled.index.find(&asked, &fields);
+            let is = compiled.index.find(&asked, &fields, |matched| matched.to_vecs());
             let matched: Vec<usize> = numbers(&is.rules).collect();
             assert_eq!(matched, expected, "{seed} {round}: {asked:?} {fields:?} {rules:#?}");
             let of_place = compiled.index.of_place(asked.site, asked.host, asked.path.text);
