@@ -1,5 +1,6 @@
 //! Header fields, one per module: parsing and writing.
 
+pub mod assumed_vary;
 pub mod cache_control;
 pub mod cache_status;
 pub mod claims;

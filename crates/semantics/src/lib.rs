@@ -42,9 +42,9 @@ pub use fields::field_names::FieldNames;
 pub use fields::spellings::{Speller, Spellings};
 pub use fields::view::{EditFields, Fields};
 pub use fields::{
-    cache_control, cache_status, claims, coding, compressed, connection_login, date, device_class,
-    etag, field_names, forwarded, hop_by_hop, ignored_fields, language, max_forwards, multipart,
-    one_exchange, proxy_status, range, trusted, validators, value, vary,
+    assumed_vary, cache_control, cache_status, claims, coding, compressed, connection_login, date,
+    device_class, etag, field_names, forwarded, hop_by_hop, ignored_fields, language, max_forwards,
+    multipart, one_exchange, proxy_status, range, trusted, validators, value, vary,
 };
 pub use request::facts::{Identity, MethodClass, RequestFacts};
 pub use request::name_set::NameSet;

@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use http1::RequestHead;
 use net::address;
+use semantics::assumed_vary::ASSUMED;
 use semantics::ignored_fields::IGNORED;
 use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
@@ -389,6 +390,7 @@ fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientRes
     }
     let decision = response.headers_mut().remove(DECISION);
     response.headers_mut().remove(IGNORED);
+    response.headers_mut().remove(ASSUMED);
     if context.client_edits().is_none() {
         return response;
     }

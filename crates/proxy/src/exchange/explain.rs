@@ -36,7 +36,7 @@ use upstream::message::upgrade;
 
 use crate::client::addresses::network;
 use crate::get::collapse::{Collapse, CollapseInput};
-use crate::get::fit::{Fit, FitInput};
+use crate::get::fit::{Fit, FitInput, wants_events};
 use crate::get::plan;
 use crate::get::plan::{FetchReason, Plan};
 use crate::get::vouching;
@@ -503,6 +503,7 @@ impl ExplainedRequest<'_> {
             now,
             asked,
             rule_mark,
+            wants_events: wants_events(&self.head.fields),
         };
         let followed = match fit.running(key) {
             Some(Fit::Follow(head)) => Some(head),

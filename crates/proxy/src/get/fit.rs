@@ -8,9 +8,10 @@
 //! fetch that began after its arrival.
 
 use fleet::lookup::{Asked, may_wait};
+use http::header::ACCEPT;
 use http::{HeaderName, HeaderValue};
 use semantics::reuse::{Cause, FetchTime, Reuse, StalePermit};
-use semantics::{ClientReload, Packed, RequestFacts, Seconds, Settings, Time, reuse};
+use semantics::{ClientReload, Fields, Packed, RequestFacts, Seconds, Settings, Time, reuse};
 use store::Key;
 
 use crate::fill::registry::{BegunCount, HitForMiss};
@@ -60,6 +61,14 @@ pub(crate) struct FitInput<'a> {
     pub asked: Asked,
     /// Mark of the request's rule, if the rule is part of the key.
     pub rule_mark: Option<&'a HeaderValue>,
+    /// True if the request is for a stream of events, whose head may come with the first of them.
+    pub wants_events: bool,
+}
+
+/// Returns whether a request is for a stream of events, as browsers ask for it.
+pub(crate) fn wants_events(fields: &impl Fields) -> bool {
+    let mut lines = fields.lines_named(ACCEPT.as_str());
+    lines.any(|line| line.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
 }
 
 impl<'a> FitInput<'a> {
@@ -75,6 +84,7 @@ impl<'a> FitInput<'a> {
             now: context.now(),
             asked: context.asked(),
             rule_mark: context.rule_mark(),
+            wants_events: wants_events(&context.head.fields),
         }
     }
 
@@ -95,7 +105,7 @@ impl<'a> FitInput<'a> {
         }
         match fill.stage() {
             // The head decides whether a response to credentials may be shared.
-            FillStage::Waiting if self.facts.has_credentials() => Fit::Alone,
+            FillStage::Waiting if self.facts.has_credentials() || self.wants_events => Fit::Alone,
             FillStage::Waiting if fill.has_credentials() => Fit::Another,
             // The origin may have lost the request but still respond to others.
             FillStage::Waiting

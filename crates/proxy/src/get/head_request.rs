@@ -208,10 +208,8 @@ impl CacheRequest<'_> {
         let context = self.context;
         let HeadResponse { status, headers, spellings, times, .. } = told;
         let settings = &*context.settings_for(*status, headers);
-        let judge = Judge { facts: &context.facts.of_get(), times: *times, settings };
-        judge.permits(*status, headers).ok()?;
-        let head =
-            StoredHead::new(context.facts.target, *status, headers, *times, settings).of_head();
+        let head = StoredHead::judged(&context.facts.of_get(), *status, headers, *times, settings);
+        let head = head.ok()?.of_head();
         let may_compress =
             context.negotiated.is_on && context.options.may_compress(*status, headers);
         let head = head.spelled(spellings.clone()).with_body_id(may_compress.then(new_epoch));

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, ETAG};
+use semantics::assumed_vary::ASSUMED;
 use semantics::{EntityTag, StoredHead};
 use store::Key;
 
@@ -53,6 +54,10 @@ impl Variant {
     /// Returns the variant stored under `key` with this head; `None` if it cannot be validated by
     /// tag.
     pub fn of(key: &Key, head: &StoredHead) -> Option<Variant> {
+        if head.headers().contains_key(ASSUMED) {
+            // Its tag may be that of all variants.
+            return None;
+        }
         // Copied, because the value may share the memory of a whole record.
         let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
         let tag = own(head.headers().get(ETAG)?)?;

@@ -15,6 +15,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use http1::RequestHead;
 use net::address;
+use semantics::assumed_vary::ASSUMED;
 use semantics::compressed;
 use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
@@ -486,6 +487,7 @@ impl UpstreamRequest {
             // Only nodes of this fleet have decided on a response.
             response.headers_mut().remove(DECISION);
             response.headers_mut().remove(IGNORED);
+            response.headers_mut().remove(ASSUMED);
         }
         if self.rule.is_none() && !is_settled && status == StatusCode::NOT_MODIFIED {
             response.headers_mut().insert(IGNORED, HeaderValue::from_static(""));

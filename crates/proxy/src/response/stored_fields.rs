@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http1::{write_field, write_number_field};
+use semantics::assumed_vary::ASSUMED;
 use semantics::compressed::{BODY_ID, VARY_BY_CODING};
 use semantics::ignored_fields::IGNORED;
 use semantics::range::ByteRange;
@@ -238,7 +239,7 @@ enum FieldKind {
     Via,
     Vary,
     BodyId,
-    /// [`DECISION`] or [`IGNORED`].
+    /// [`DECISION`], [`IGNORED`] or [`ASSUMED`].
     Decision,
     Other,
 }
@@ -256,7 +257,7 @@ impl FieldKind {
             14 if is(b"content-length") => FieldKind::Length,
             17 if is(b"transfer-encoding") => FieldKind::Connection,
             INTERNAL_LEN if is(BODY_ID.as_str().as_bytes()) => FieldKind::BodyId,
-            INTERNAL_LEN if [&DECISION, &IGNORED].iter().any(|one| is(one.as_str().as_bytes())) => {
+            INTERNAL_LEN if INTERNAL.iter().any(|one| is(one.as_str().as_bytes())) => {
                 FieldKind::Decision
             }
             _ => FieldKind::Other,
@@ -264,8 +265,10 @@ impl FieldKind {
     }
 }
 
-/// Length in bytes of [`BODY_ID`], [`DECISION`] and [`IGNORED`].
+/// Length in bytes of [`BODY_ID`] and of [`INTERNAL`].
 const INTERNAL_LEN: usize = 11;
+
+static INTERNAL: [HeaderName; 3] = [DECISION, IGNORED, ASSUMED];
 
 impl<'a> Common<'a> {
     /// Returns the properties of responses to clients, or to other nodes if `is_peer`. A node needs

@@ -97,7 +97,7 @@ fn fronts_do_not_share_stored_responses() {
 #[test]
 fn every_outcome_of_the_cache_is_counted_once() {
     // The stored response is stale at once, and the origin confirms it.
-    let stale = validating("Cache-Control: max-age=0\r\n");
+    let stale = validating("Cache-Control: max-age=5\r\nAge: 6\r\n");
     let fresh = validating(FRESH);
     let (stale, fresh) = (stale.url("/stale"), fresh.url("/fresh"));
     let counts = |rig: &Rig| {

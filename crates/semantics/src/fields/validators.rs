@@ -125,6 +125,16 @@ pub fn has_any(fields: &impl Fields, received: Time) -> bool {
     selected.text_of_etag().is_some() || selected.last_modified().is_some()
 }
 
+/// Returns whether the response was last modified within the second of its `Date`: it may have
+/// changed again since without getting another `Last-Modified` (RFC 9110, 8.8.2.2), and servers
+/// make tags of that date.
+pub fn may_change_unseen(fields: &impl Fields, received: Time) -> bool {
+    let selected = Selected::of_stored(StatusCode::OK, fields, received, false);
+    let date = selected.date.and_then(|date| date::parse(date, received));
+    let date = date.unwrap_or_else(|| received.second());
+    selected.last_modified().is_some_and(|modified| modified >= date)
+}
+
 const FOR_ORIGIN: UsualNames = UsualNames::of(&["if-match", "if-unmodified-since"]);
 
 /// Returns whether a request has a condition that only the origin may evaluate.

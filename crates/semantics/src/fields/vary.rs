@@ -15,6 +15,9 @@ use http::header::{
     HeaderValue, VARY,
 };
 
+use crate::fields::assumed_vary;
+use crate::fields::assumed_vary::ASSUMED;
+use crate::fields::device_class::DeviceClass;
 use crate::fields::ignored_fields::IgnoredFields;
 use crate::fields::list;
 use crate::fields::view::Fields;
@@ -31,13 +34,17 @@ pub enum Vary {
 }
 
 impl Vary {
-    /// Parses the `Vary` of a response, unless it is ignored ([`ignored_fields`]).
+    /// Parses the `Vary` of a response, unless it is ignored ([`ignored_fields`]). Includes what
+    /// the response is assumed to depend on ([`assumed_vary`]).
     ///
     /// [`ignored_fields`]: crate::fields::ignored_fields
+    /// [`assumed_vary`]: crate::fields::assumed_vary
     pub fn of(headers: &HeaderMap) -> Vary {
         match IgnoredFields::of(headers).in_place_of_vary() {
             Some(names) => Vary::of_members(names),
-            None => Vary::of_members(list::members(headers, &VARY)),
+            None => Vary::of_members(
+                list::members(headers, &VARY).chain(list::members(headers, &ASSUMED)),
+            ),
         }
     }
 
@@ -120,6 +127,10 @@ pub fn normalised(request: &impl Fields, name: &HeaderName) -> Option<Vec<u8>> {
 /// `out`. Returns whether the request has the field. If the field has one line with a list of usual
 /// length, only growing `out` allocates.
 pub(crate) fn write_normalised(request: &impl Fields, name: &str, out: &mut Vec<u8>) -> bool {
+    if name == assumed_vary::DEVICE {
+        out.extend_from_slice(DeviceClass::of(request).name().as_bytes());
+        return true;
+    }
     let mut lines = request.lines_named(name).map(list::trim);
     let Some(first) = lines.next() else { return false };
     let Some(second) = lines.next() else {

@@ -290,6 +290,12 @@ fn is_useful(
     times: ExchangeTimes,
     settings: &Settings,
 ) -> bool {
+    if settings.sharing == Sharing::Careful
+        && !freshness.is_stated_positive()
+        && validators::may_change_unseen(headers, times.received)
+    {
+        return false;
+    }
     if status.is_success() && validators::has_any(headers, times.received) {
         return true;
     }

@@ -10,38 +10,54 @@ use crate::settings::pattern::Pattern;
 use crate::settings::usual_names::UsualNames;
 
 /// Words that make a field name identifying, in lower case.
-const WORDS: [&str; 31] = [
+const WORDS: [&str; 47] = [
     "assertion",
     "auth",
     "authenticated",
     "authentication",
     "authorization",
+    "bearer",
+    "behalf",
+    "cart",
+    "clientid",
     "credential",
     "credentials",
     "customer",
+    "deviceid",
     "dn",
     "dpop",
     "email",
+    "hmac",
     "identity",
+    "impersonate",
     "jwt",
     "keyid",
     "keys",
     "login",
     "member",
     "oidc",
+    "orgid",
+    "otp",
+    "pass",
+    "passcode",
     "passwd",
     "password",
+    "patient",
+    "pin",
     "principal",
+    "profile",
     "role",
     "roles",
     "saml",
     "sid",
+    "sign",
     "signature",
     "sudo",
     "tenant",
     "ticket",
     "uid",
     "webauth",
+    "wsse",
 ];
 
 /// Prefixes of such words: `X-UserInfo`, `X-AccountNumber`.
@@ -50,6 +66,9 @@ const BEGINS: [&str; 7] = ["account", "cert", "cookie", "secret", "session", "to
 /// Suffixes of such words: `X-CSRFToken`, `ApiKey`.
 const ENDS: [&str; 9] =
     ["account", "auth", "cert", "cookie", "key", "secret", "session", "token", "user"];
+
+/// Words that identify before `id`: `X-Client-Id`.
+const BEFORE_ID: [&str; 4] = ["client", "device", "org", "visitor"];
 
 /// Names that match a word, but that browsers send with every request of some kind.
 const EXEMPT: [&str; 3] = ["idempotency-key", "sec-fetch-user", "sec-websocket-key"];
@@ -130,7 +149,10 @@ fn is_identifying(name: &str) -> bool {
             }
             found = true;
         }
+        let is_id = |next: &&[u8]| next.eq_ignore_ascii_case(b"id");
         found = found
+            || (words.peek().is_some_and(is_id)
+                && BEFORE_ID.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes())))
             || (END_FILTER.may_end(word) && ENDS.iter().any(|end| ends_with(word, end)))
             || (WORD_FILTER.may_have(word)
                 && WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes())));
@@ -180,6 +202,11 @@ mod tests {
             "X-SessionGuid",
             "X-ClientSecret",
             "X-Certificates",
+            "X-Client-Id",
+            "Client-ID",
+            "X-Scope-OrgID",
+            "X-On-Behalf-Of",
+            "X-WSSE",
         ] {
             assert!(fields.includes(name), "{name}");
             assert!(fields.includes(&name.to_ascii_lowercase()), "{name}");
@@ -202,6 +229,8 @@ mod tests {
             "Traceparent",
             "Origin",
             "Referer",
+            "Test-ID",
+            "X-Client-Version",
         ] {
             assert!(!fields.includes(name), "{name}");
         }

@@ -2,8 +2,12 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::header::{
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 
+use crate::fields::assumed_vary;
+use crate::fields::assumed_vary::ASSUMED;
 use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::compressed;
 use crate::fields::compressed::{BODY_ID, Form};
@@ -11,10 +15,11 @@ use crate::fields::spellings::Spellings;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
 use crate::fields::{date, hop_by_hop, one_exchange, value};
+use crate::request::disguise;
 use crate::request::facts::{RequestFacts, TargetFacts};
 use crate::response::storability;
 use crate::response::storability::NotStorable;
-use crate::settings::Settings;
+use crate::settings::{Settings, Sharing};
 use crate::stored::encoding::{Damaged, HEAD, SPELLED, VERSION, take};
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{ExchangeTimes, Seconds, Time};
@@ -55,7 +60,8 @@ impl StoredHead {
     }
 
     /// Prepares the head of a response to `request` for storing, as [`StoredHead::new`], if it may
-    /// be stored.
+    /// be stored. Adds what the response is assumed to depend on
+    /// ([`assumed_vary`](crate::fields::assumed_vary)).
     ///
     /// # Errors
     /// Those of [`storability::judge`].
@@ -68,7 +74,17 @@ impl StoredHead {
     ) -> Result<StoredHead, NotStorable> {
         let directives = ResponseDirectives::parse(headers, settings);
         storability::judge_by(request, status, headers, &directives, times, settings)?;
-        Ok(StoredHead::with(request.target, status, headers, &directives, times, settings))
+        let mut head =
+            StoredHead::with(request.target, status, headers, &directives, times, settings);
+        let is_meant_for_all =
+            head.packed.is_stated() || settings.origin_vouches || settings.sharing == Sharing::Rfc;
+        if !is_meant_for_all {
+            let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+            let is_file = request.target.names_file && !kind.is_some_and(disguise::is_document);
+            let is_coded = head.headers.contains_key(CONTENT_ENCODING);
+            head.headers.insert(ASSUMED, assumed_vary::value(is_file, is_coded));
+        }
+        Ok(head)
     }
 
     fn with(

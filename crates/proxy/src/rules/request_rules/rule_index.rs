@@ -146,9 +146,9 @@ impl RuleIndex {
         self.keep_upgrades_out.is_some()
     }
 
-    /// Calls `take` with the rules that match a request with these fields, up to the first that does
-    /// not continue; and the marked rules before it that match the place of the request and not the
-    /// rest. `take` must not look for rules.
+    /// Calls `take` with the rules that match a request with these fields, up to the first that
+    /// does not continue; and the marked rules before it that match the place of the request and
+    /// not the rest. `take` must not look for rules.
     pub fn find<T>(
         &self,
         asked: &RuleFacts<'_>,

@@ -3,8 +3,8 @@
 //! Each pattern is filed under one of its pieces, the texts between its stars: a text that does not
 //! contain the piece cannot match. The chosen piece is the one that the fewest patterns share, so
 //! that `/api/*/users` and `/api/*/orders` are not both tried for `/api/`. Prefix trees find the
-//! pieces at the start of a text and, backwards, at its end; an automaton (Aho-Corasick) finds those
-//! inside in one pass. The patterns found are then compared with the whole text.
+//! pieces at the start of a text and, backwards, at its end; an automaton (Aho-Corasick) finds
+//! those inside in one pass. The patterns found are then compared with the whole text.
 //!
 //! All take memory in proportion to the pieces, and time in proportion to the text. They ignore
 //! case; the final comparison respects it where it matters.
@@ -168,8 +168,8 @@ impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
     }
 }
 
-/// Returns the automaton of inner pieces, if there are any. If it cannot be built, the patterns move
-/// to `without_piece`.
+/// Returns the automaton of inner pieces, if there are any. If it cannot be built, the patterns
+/// move to `without_piece`.
 fn compiled(filed: Filed, without_piece: &mut Vec<usize>) -> Option<InnerPieces> {
     if filed.is_empty() {
         return None;

@@ -1,0 +1,37 @@
+//! Request fields that a response is assumed to depend on, beside those that its `Vary` names.
+//!
+//! An application that says nothing about caching rarely says what its responses depend on either:
+//! the language of a page, the origin in `Access-Control-Allow-Origin`, a part of a page in place
+//! of the whole. A response for which no lifetime was stated is therefore used, or validated, only
+//! for requests that are alike in these fields ([`crate::Sharing::Careful`]).
+//!
+//! The names are stored with the response in the field [`ASSUMED`].
+
+use http::header::{HeaderName, HeaderValue};
+
+/// Field of stored responses with the names of the request fields. Clients never get it, and
+/// origins cannot set it. Its name is as long as [`crate::compressed::BODY_ID`], which makes it
+/// cheap to leave out of a response.
+pub const ASSUMED: HeaderName = HeaderName::from_static("larder-vary");
+
+/// Name that stands for the class of the client's device, which its `User-Agent` names.
+pub(crate) const DEVICE: &str = "larder-device";
+
+/// The fields that tell variants of a page apart: the device, negotiation (RFC 9110, 12.5; RFC
+/// 7240), the requesting site (CORS), and the fields of scripts that want a part of the page or its
+/// data.
+const OF_PAGES: &str = "accept, accept-language, hx-boosted, hx-request, hx-target, \
+                        larder-device, next-router-prefetch, origin, prefer, rsc, save-data, \
+                        turbo-frame, x-inertia, x-pjax, x-requested-with";
+
+/// The same for files, such as fonts and images.
+const OF_FILES: &str = "origin";
+
+/// Returns the value of [`ASSUMED`] for a response: a file or a page, and with or without a coding.
+pub(crate) fn value(is_file: bool, is_coded: bool) -> HeaderValue {
+    let names = if is_file { OF_FILES } else { OF_PAGES };
+    let with_coding = is_coded.then(|| format!("{names}, accept-encoding"));
+    // All of it is visible ASCII.
+    let with_coding = with_coding.and_then(|names| HeaderValue::try_from(names).ok());
+    with_coding.unwrap_or(HeaderValue::from_static(names))
+}
