@@ -131,7 +131,7 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     let there = match mode {
         Mode::Hard => {
             let keys: Vec<Key> = names.iter().map(|name| name.key.clone()).collect();
-            store.purge_named(Bytes::copy_from_slice(url.as_str().as_bytes()), &keys).await
+            store.purge_named(Bytes::from(url.to_sent()), &keys).await
         }
         Mode::Soft => {
             let there: Vec<bool> = names.iter().map(|name| store.knows(&name.key)).collect();

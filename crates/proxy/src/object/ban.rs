@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use http::HeaderName;
+use http1::percent_encoded;
 use regex::bytes::{Regex, RegexBuilder};
 use semantics::{cache_key, meta};
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ impl Ban {
                 if path.is_empty() { "/" } else { path }
             }
         };
-        self.regex = Some(regex_of(path));
+        self.regex = Some(regex_of(&percent_encoded(path.as_bytes(), |byte| byte.is_ascii())));
         Ok(())
     }
 

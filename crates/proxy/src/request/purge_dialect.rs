@@ -397,7 +397,7 @@ impl Request<'_> {
         }
         match begin {
             Some(begin) => Scope::prefix(&self.at(self.url.authority(), begin)),
-            None => Scope::url(self.url.as_str()),
+            None => Scope::url(&self.url.to_sent()),
         }
     }
 

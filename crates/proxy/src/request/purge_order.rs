@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use http::uri::Authority;
+use http1::percent_encoded;
 use percent_encoding::percent_decode;
 use semantics::Url;
 use serde_json::{Map, Value, json};
@@ -135,8 +136,8 @@ impl Purge {
     /// Returns the purge as an object of JSON, as [`Purge::read_json`] reads it.
     pub(crate) fn words(&self) -> Map<String, Value> {
         let (name, value) = match &self.scope {
-            Scope::Url(url) => ("url", json!(as_given(url))),
-            Scope::Prefix(url) => ("prefix", json!(as_given(url))),
+            Scope::Url(url) => ("url", json!(url.to_sent())),
+            Scope::Prefix(url) => ("prefix", json!(url.to_sent())),
             Scope::Host(host) => ("host", json!(host.as_str())),
             Scope::Tags(tags) => ("tags", json!(tags)),
             Scope::Ban(ban) => {
@@ -219,7 +220,7 @@ impl Scope {
     pub fn host(text: &str) -> Result<Scope, String> {
         let wrong =
             || format!("{text:?} is not a host to purge; expected a name or address, or host:port");
-        let host: Authority = text.to_ascii_lowercase().parse().map_err(|_| wrong())?;
+        let host: Authority = normal_host(text).parse().map_err(|_| wrong())?;
         let fine = !host.host().is_empty() && !text.contains('@') && !text.ends_with(':');
         if fine { Ok(Scope::Host(host)) } else { Err(wrong()) }
     }
@@ -258,9 +259,38 @@ fn url(text: &str, what: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|why| format!("{text:?} is not {what}: {why}; {expected}"))
 }
 
-/// Returns a URL with its path spelled as given.
-fn as_given(url: &Url) -> String {
-    format!("{}{}", url.site(), url.sent())
+/// Returns a regular expression on paths with what is beyond ASCII percent-encoded, as in stored
+/// URLs.
+fn ascii_regex(regex: String) -> Result<String, String> {
+    if regex.is_ascii() {
+        return Ok(regex);
+    }
+    if regex.contains('[') {
+        return Err(format!(
+            "regex {regex:?} has a class and characters beyond ASCII: write these percent-encoded, \
+             as in URLs"
+        ));
+    }
+    let mut encoded = String::new();
+    for c in regex.chars() {
+        match c.is_ascii() {
+            true => encoded.push(c),
+            false => {
+                let bytes = percent_encoded(c.to_string().as_bytes(), |byte| byte.is_ascii());
+                encoded.push_str(&format!("(?:{bytes})"));
+            }
+        }
+    }
+    Ok(encoded)
+}
+
+/// Returns `host` or `host:port` in lower case and without a dot at the end of the host.
+fn normal_host(text: &str) -> String {
+    let text = text.to_ascii_lowercase();
+    match text.split_once(".:") {
+        Some((host, port)) => format!("{host}:{port}"),
+        None => text.strip_suffix('.').unwrap_or(&text).to_owned(),
+    }
 }
 
 /// Parameters of a request, before their combination is checked.
@@ -299,7 +329,7 @@ impl Given {
             "host" => self.hosts.push(value),
             "tag" => self.tags.push(value),
             "glob" => self.globs.push(value),
-            "regex" => once(name, &mut self.ban.regex, value)?,
+            "regex" => once(name, &mut self.ban.regex, ascii_regex(value)?)?,
             "host-regex" => once(name, &mut self.ban.host_regex, value)?,
             "field" => {
                 let (field, regex) = value
@@ -398,13 +428,13 @@ impl Given {
         if others > 0 || globs.len() > 1 || (!globs.is_empty() && ban.regex.is_some()) {
             return Err(format!("more than one thing to purge: {EXPECTED} in each request"));
         }
-        ban.hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         for glob in globs {
-            if !glob.starts_with('/') && (!ban.hosts.is_empty() || ban.host_regex.is_some()) {
+            if !glob.starts_with('/') && (!hosts.is_empty() || ban.host_regex.is_some()) {
                 return Err(format!("glob {glob:?} names a host: expected no other"));
             }
             ban.add_glob(&glob)?;
         }
+        ban.hosts = ban.hosts.iter().chain(&hosts).map(|host| normal_host(host)).collect();
         Ok(Purge { scope: Scope::ban(ban)?, soft })
     }
 }
@@ -498,6 +528,21 @@ mod tests {
             let text = Value::Object(purge.words()).to_string();
             assert_eq!(Purge::read_json(text.as_bytes()), Ok(purge), "{text}");
         }
+    }
+
+    #[test]
+    fn equal_names_mean_the_same() {
+        let read = |text: &str| Purge::read_json(text.as_bytes()).unwrap();
+        for (one, other) in [
+            (r#"{"url": "http://a.example./\u00fc"}"#, r#"{"url": "http://a.example/%C3%BC"}"#),
+            (r#"{"host": "A.example.:81"}"#, r#"{"host": "a.example:81"}"#),
+            (r#"{"glob": "http://a.example./*"}"#, r#"{"glob": "http://a.example/*"}"#),
+            (r#"{"glob": "/\u00fc*"}"#, r#"{"glob": "/%C3%BC*"}"#),
+            (r#"{"regex": "^/\u00fc+"}"#, r#"{"regex": "^/(?:%C3%BC)+"}"#),
+        ] {
+            assert_eq!(read(one), read(other));
+        }
+        assert!(Purge::read_json(r#"{"regex": "[\u00fc]"}"#.as_bytes()).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Stored responses that an unsafe request invalidates (RFC 9111, 4.4; RFC 4918, 9.6, 9.8, 9.9).
 
-use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, LOCATION};
+use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 
 use crate::request::facts::MethodClass;
@@ -38,7 +38,7 @@ impl Write<'_> {
         let mut targets = vec![self.url.clone()];
         let names = [LOCATION, CONTENT_LOCATION];
         let named = names.into_iter().flat_map(|name| self.response.get_all(name));
-        let named = named.filter_map(|value| self.url.resolve(value.to_str().ok()?));
+        let named = named.filter_map(|value| self.url.resolve(text(value)?));
         let named = named.filter(|target| target.same_origin(self.url));
         for target in named.chain(self.destination()) {
             if !targets.contains(&target) {
@@ -83,12 +83,17 @@ impl Write<'_> {
     fn destination(&self) -> Option<Url> {
         let mut lines = self.request.get_all(DESTINATION).iter();
         let (Some(line), None) = (lines.next(), lines.next()) else { return None };
-        let named = self.url.resolve(line.to_str().ok()?)?;
+        let named = self.url.resolve(text(line)?)?;
         if named.authority() != self.url.authority() {
             return None;
         }
         Url::new(self.url.scheme(), self.url.authority(), named.sent()).ok()
     }
+}
+
+/// Returns the text of a field that names a URL, which may have raw UTF-8.
+fn text(value: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(value.as_bytes()).ok()
 }
 
 /// Returns a URL without its query and with a slash at its end.
@@ -180,8 +185,9 @@ mod tests {
 
     #[test]
     fn named_locations_go_too_at_the_same_origin_only() {
-        let cases: [(&[&str], &[&str]); 6] = [
+        let cases: [(&[&str], &[&str]); 7] = [
             (&["Location: /x"], &["http://a.example/x"]),
+            (&["Location: http://a.example./\u{fc}"], &["http://a.example/%C3%BC"]),
             (
                 &["Location: x", "Content-Location: ../y"],
                 &["http://a.example/dir/x", "http://a.example/y"],

@@ -2,7 +2,9 @@
 //!
 //! Only spellings that RFC 9110 (4.2.3) and RFC 3986 (6.2) call equivalent are normalised:
 //!
-//! * Scheme and host are in lower case, and the default port of the scheme is omitted.
+//! * Scheme and host are in lower case, and the default port of the scheme is omitted, as is a dot
+//!   at the end of the host.
+//! * Bytes beyond ASCII in path and query are percent-encoded (RFC 3987, 3.1), also as sent.
 //! * An empty path becomes `/`, and there is no fragment.
 //! * Percent-encoded unreserved characters are decoded, except the dot, which could form a `..`
 //!   that servers treat differently. The hex digits of other encodings are in upper case.
@@ -93,6 +95,7 @@ impl Url {
             let _ = write!(text, ":{port}");
         }
         let path_at = text.len();
+        let path = &*ascii(path);
         push_path(&mut text, path)?;
         let query_at = text[path_at..].find('?').map_or(text.len(), |at| path_at + at);
         let directory = text[..query_at].rfind('/').map_or(query_at, |at| at + 1);
@@ -131,6 +134,11 @@ impl Url {
     /// Returns path and query as sent to an origin.
     pub fn sent(&self) -> &str {
         self.spelled().unwrap_or(self.path_and_query())
+    }
+
+    /// Returns the whole URL with path and query as sent to an origin.
+    pub fn to_sent(&self) -> String {
+        format!("{}{}", self.site(), self.sent())
     }
 
     /// Returns path and query as sent to an origin, if they differ from the normal form.
@@ -268,6 +276,21 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BadUrl> {
     }
 }
 
+/// Returns path and query with bytes beyond ASCII percent-encoded.
+fn ascii(path: &str) -> Cow<'_, str> {
+    if path.is_ascii() {
+        return Cow::Borrowed(path);
+    }
+    let mut encoded = String::with_capacity(2 * path.len());
+    for byte in path.bytes() {
+        match byte.is_ascii() {
+            true => encoded.push(char::from(byte)),
+            false => _ = write!(encoded, "%{byte:02X}"),
+        }
+    }
+    Cow::Owned(encoded)
+}
+
 /// Appends `host` in normal form.
 fn push_host(text: &mut String, host: &str) -> Result<(), BadUrl> {
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -277,6 +300,8 @@ fn push_host(text: &mut String, host: &str) -> Result<(), BadUrl> {
     }
     let is_reg_name =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte);
+    // A fully qualified name with its final dot is the same name (RFC 3986, 3.2.2).
+    let host = host.strip_suffix('.').unwrap_or(host);
     if host.is_empty() || !host.bytes().all(is_reg_name) {
         return Err(BadUrl::Host);
     }
