@@ -367,11 +367,21 @@ fn has_no_body(status: StatusCode) -> bool {
     [204, 205, 304].contains(&status.as_u16())
 }
 
+/// Returns whether a text is an HTML page. One with variables is not, as clients decide on those.
+pub fn is_html(text: &str) -> bool {
+    let begin: String = text.trim_start().chars().take(9).collect();
+    let begin = begin.to_ascii_lowercase();
+    let has_variables = text.replace("{{", "").contains('{');
+    !has_variables && (begin.starts_with("<html") || begin == "<!doctype")
+}
+
 /// Returns a text with variables, or the contents of the file that it names, with its media type.
 fn text_or_file(text: &str, stage: Stage) -> Result<(HeaderValue, ReplyBody), String> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     let Some(file) = text.strip_prefix('@') else {
-        return Ok((plain, ReplyBody::Text(Template::parse(text, stage)?)));
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        let kind = if is_html(text) { html } else { plain };
+        return Ok((kind, ReplyBody::Text(Template::parse(text, stage)?)));
     };
     let why = |error: &dyn std::fmt::Display| format!("{file}: {error}");
     let length = fs::metadata(file).map_err(|error| why(&error))?;
@@ -381,4 +391,15 @@ fn text_or_file(text: &str, stage: Stage) -> Result<(HeaderValue, ReplyBody), St
     let bytes = fs::read(file).map_err(|error| why(&error))?;
     let kind = files::usual_type_of(Path::new(file)).parse().unwrap_or(plain);
     Ok((kind, ReplyBody::File(bytes.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_html;
+
+    #[test]
+    fn pages_without_variables_are_html() {
+        assert!(is_html("<!DOCTYPE html><p>") && is_html("\n<html><style>a {{ b }}</style>"));
+        assert!(!is_html("<p>") && !is_html("<html>{uri}") && !is_html("sorry"));
+    }
 }
