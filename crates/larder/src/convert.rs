@@ -14,8 +14,11 @@ pub mod glob_of_regex;
 mod idiom_tests;
 #[cfg(test)]
 mod leak_tests;
+#[cfg(test)]
+mod lost_tests;
 pub mod nginx;
 pub mod output;
+pub mod regex_of_text;
 pub mod rule_draft;
 pub mod source;
 pub mod squid;

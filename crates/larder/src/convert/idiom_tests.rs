@@ -44,7 +44,7 @@ fn settings_without_an_effect_of_their_own_are_no_loss() {
             proxy_pass http://a; } }",
             has: &[],
             lacks: &["Range"],
-            losses: &["include"],
+            losses: &["include", "include"],
         },
         Row {
             name: "a time that is not known",
@@ -59,6 +59,41 @@ fn settings_without_an_effect_of_their_own_are_no_loss() {
             text: "server { listen 80;
             location / { proxy_hide_header VIA; proxy_hide_header X-A; proxy_pass http://a; } }",
             has: &["hide = [\"via\"]", "client-remove = [\"X-A\"]"],
+            lacks: &[],
+            losses: &[],
+        },
+    ]);
+}
+
+#[test]
+fn applications_send_files_and_origins_paths() {
+    check(&[
+        Row {
+            name: "files of the application",
+            text: "server { listen 80; location /p/ { internal; alias /srv/; }
+            location / { proxy_set_header X-Sendfile-Type X-Accel-Redirect;
+            proxy_set_header X-Accel-Mapping /srv/=/p/; proxy_pass http://a; }
+            location /get/ { proxy_method GET; proxy_pass_request_body off;
+            proxy_pass http://a; } }",
+            has: &[
+                "request-remove = [\"X-Sendfile-Type\", \"X-Accel-Mapping\"]",
+                "allow-methods = [\"GET\", \"HEAD\"]",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            name: "the path behind a constant",
+            text: "server { listen 80; set $s 'https://b.test'; location / { proxy_pass $s$uri; } }",
+            has: &["reverse = [\"https://b.test\"]", "remove-query = [\"*\"]"],
+            lacks: &["set-path"],
+            losses: &[],
+        },
+        Row {
+            name: "a log in several lines",
+            text: "log_format main '$status\n  $host'; access_log /var/log/x main;
+            server { listen 80; location / { proxy_pass http://a; } }",
+            has: &["log-format = \"{status}   {host}\""],
             lacks: &[],
             losses: &[],
         },
@@ -176,9 +211,9 @@ fn without_a_root_there_are_no_files() {
             name: "something else answers",
             text: "server { listen 80; location / { proxy_pass http://a; }
             location /x/ { content_by_lua_block x; } }",
-            has: &["paths = [\"/x/*\"]\nrespond = \"404 Not Found\""],
+            has: &["paths = [\"/x/*\"]\nrespond = \"501 "],
             lacks: &[],
-            losses: &["content_by_lua_block", "default /x/"],
+            losses: &["content_by_lua_block"],
         },
         Row {
             name: "an application behind no files",
@@ -326,6 +361,64 @@ fn two_uses_of_all_locations_are_an_admission() {
             losses: &["proxy_cache_min_uses"],
         },
     ]);
+}
+
+#[test]
+fn steps_of_vcl_that_larder_does_by_itself_are_no_loss() {
+    let whole = |text: &str| format!("vcl 4.0; backend b {{ .host = \"10.0.0.1\"; }} {text}");
+    let rows = [
+        Row {
+            name: "fields",
+            text: "acl p { \"10.0.0.0/8\"; } sub vcl_recv {
+            if (req.restarts == 0) { if (req.http.X-Forwarded-For) {
+            set req.http.X-Forwarded-For = req.http.X-Forwarded-For + \", \" + client.ip; }
+            else { set req.http.X-Forwarded-For = client.ip; } }
+            if (req.http.Accept-Encoding) { if (req.url ~ \"\\.gz$\") {
+            unset req.http.Accept-Encoding; } else { set req.http.Accept-Encoding = \"gzip\"; } }
+            if (req.http.X-A) { unset req.http.X-A; }
+            if (req.method == \"PURGE\") { if (client.ip !~ p) { return (synth(405)); }
+            return (purge); } if (req.http.Cache-Control ~ \"no-cache\") { ban(req.url); } }
+            sub vcl_hit { if (!obj.ttl > 0s) { return (pass); } }
+            sub vcl_deliver { if (obj.hits > 0) { unset resp.http.Set-Cookie; } }",
+            has: &[
+                "request-remove = [\"X-A\"]",
+                "from = [\"10.0.0.0/8\"]",
+                "stale-while-revalidate = \"0s\"",
+            ],
+            lacks: &["Accept-Encoding: ", "request-remove = [\"Accept"],
+            losses: &[],
+        },
+        Row {
+            name: "URLs without parameters",
+            text: "sub vcl_recv { set req.url = std.querysort(req.url);
+            if (req.url ~ \"(?i)\\.(css|js)(\\?.*)?$\") { unset req.http.Cookie; }
+            if (req.url ~ \"^/(a|b)(/.*)?$\") { return (pass); } return (hash); }
+            sub vcl_backend_response {
+            if (bereq.url ~ \"\\.js$\" || beresp.http.Content-Type ~ \"text\") {
+            set beresp.do_gzip = true; }
+            if (beresp.http.Pragma ~ \"no-cache\") { set beresp.uncacheable = true;
+            return (deliver); } set beresp.grace = 6h; }",
+            has: &[
+                "paths = ['~(?i)\\.(css|js)$']\nthen = \"continue\"\nrequest-remove = [\"Cookie\"]",
+                "paths = [\"~^/(a|b)(/.*)?$\"]\nthen = \"continue\"\nbypass = true",
+                "stale-if-error = \"6h\"",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            name: "errors that are given up",
+            text: "sub vcl_backend_response { if (beresp.status == 500 || beresp.status == 502) {
+            return (abandon); } set beresp.grace = 1h; }",
+            has: &[
+                "error-page = [\"500 503 Service Unavailable\", \"502 503 Service Unavailable\"]",
+                "store = false",
+            ],
+            lacks: &[],
+            losses: &[],
+        },
+    ];
+    check_as(Dialect::Vcl, &whole, &rows);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) fn check(rows: &[Row]) {
     }
 }
 
-const fn nginx(
+pub(super) const fn nginx(
     name: &'static str,
     text: &'static str,
     has: &'static [&'static str],
@@ -85,7 +85,7 @@ const NGINX_STORING: &[Row] = &[
         "joined variables",
         "server { location / { CACHED proxy_cache_bypass $arg_a$arg_b;
              proxy_no_cache $arg_a$arg_b; } }",
-        &["query = [\"a\"]", "query = [\"b\"]"],
+        &["~[?&](?i:a)=[^&]", "~[?&](?i:b)=[^&]"],
         &["$"],
     ),
     nginx(
@@ -93,7 +93,7 @@ const NGINX_STORING: &[Row] = &[
         "server { location / { CACHED
              proxy_cache_bypass $arg_nocache $cookie_session $http_authorization; } }",
         &[
-            "query = [\"nocache\"]\nthen = \"continue\"\nrefresh = true",
+            "urls = [\"~[?&](?i:nocache)=[^&]\"]\nthen = \"continue\"\nrefresh = true",
             "{ headers = [\"Cookie: ~(?:^|[;,] *)(?i:session) *= *[^; ]\"] }, \
              { headers = [\"authorization\"] }",
             "bypass = true",
@@ -115,7 +115,8 @@ const NGINX_STORING: &[Row] = &[
         "server { location / { CACHED
              if ($arg_a) { add_header X-A 1; }
              if ($cookie_b) { set $c 1; } } }",
-        &["query = [\"a\"]\nheaders = [\"!Cookie: ~(?:^|[;,] *)(?i:b) *= *[^; ]\"]\nthen = "],
+        &["urls = [\"~[?&](?i:a)=[^&]\"]\nheaders = \
+           [\"!Cookie: ~(?:^|[;,] *)(?i:b) *= *[^; ]\"]\nthen = "],
         &[],
     ),
     nginx(
@@ -124,7 +125,7 @@ const NGINX_STORING: &[Row] = &[
              if ($arg_a) { add_header X-A 1; }
              if ($cookie_b) { set $c 1; } } }",
         &[
-            "any = [{ not-query = [\"a\"] }, \
+            "any = [{ not-urls = [\"~[?&](?i:a)=[^&]\"] }, \
              { headers = [\"Cookie: ~(?:^|[;,] *)(?i:b) *= *[^; ]\"] }]\nthen = \"continue\"\n\
              responses = ",
             "client-set = [\"X-B: 2\"]",
@@ -324,7 +325,7 @@ const NGINX_ACCESS: &[Row] = &[
             "a redirect by wider patterns",
             "server { location / { if ($cookie_a ~ \"^a[0-9]$\") { return 301 /m; }
              proxy_pass http://a; } }",
-            &[],
+            &["deny = true"],
             &["301"],
         ),
         nginx(

@@ -78,7 +78,10 @@ pub fn convert(path: &Path, text: &str) -> Result<Output, String> {
         out.lose(&at, "include", &why);
     }
     // A file with servers alone is one that a main file includes within `http`.
-    let mut block: Vec<Directive> = tree.into_iter().flat_map(opened).collect();
+    let is_main = tree.iter().any(|one| one.name == "http");
+    let is_outside = |one: &Directive| is_main && one.name == "include";
+    let inner = tree.into_iter().filter(|one| !is_outside(one));
+    let mut block: Vec<Directive> = inner.flat_map(opened).collect();
     file_tests::expand(&mut block);
     chosen_upstream::expand(&mut block);
     constants::expand(&mut block);

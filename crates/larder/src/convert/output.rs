@@ -194,9 +194,9 @@ impl Output {
         }
     }
 
-    /// Records a loss that is the same for other directives of a file.
+    /// Records a loss that is the same for other directives, unless it was recorded for one.
     pub fn lose_once(&mut self, at: &At, directive: &str, reason: &str) {
-        let is_same = |loss: &Loss| loss.at.file == at.file && loss.directive == directive;
+        let is_same = |loss: &Loss| loss.reason == reason.trim() && loss.directive == directive;
         if !self.losses.iter().any(is_same) {
             self.lose(at, directive, reason);
         }

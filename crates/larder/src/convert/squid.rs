@@ -4,21 +4,25 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::{self, At};
+use crate::convert::squid::decisions::Decisions;
 use crate::convert::squid::line::Line;
 use crate::convert::squid::needless::NEEDLESS;
 use crate::convert::squid::peers::Peers;
 use crate::convert::squid::refresh_pattern::RefreshPatterns;
+use crate::convert::squid::settings::{access_log, cache_dir, max_body, size, time};
 use crate::convert::squid::urls::{URLS, WHOLE_URLS};
 
+mod decisions;
 mod fields;
 mod line;
 mod needless;
 mod peers;
 mod refresh_pattern;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod url_parts;
@@ -39,7 +43,7 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     read(path, source, &mut vec![path.to_owned()], &mut lines, &mut out)?;
     let lines = line::without_conditional(lines, &mut out);
     let mut squid = Squid::default();
-    lines.iter().for_each(|line| squid.acl(line, &mut out));
+    lines.iter().for_each(|line| squid.acl(line));
     let is_accelerator =
         lines.iter().any(|line| line.word(0) == "http_port" && line.words.iter().any(is_accel));
     squid.is_accelerator = is_accelerator;
@@ -65,7 +69,8 @@ fn read(
     let file: Arc<str> = path.display().to_string().into();
     let mut joined = String::new();
     for (number, line) in source.lines().enumerate() {
-        // Squid skips such lines before it joins lines.
+        // Squid skips such lines, and spaces before a line, before it joins lines.
+        let line = line.trim_start();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -98,7 +103,12 @@ fn read(
             let found: Vec<PathBuf> =
                 found.map(|all| all.filter_map(Result::ok).collect()).unwrap_or_default();
             if found.is_empty() && !pattern.contains('*') {
-                out.lose(&at, "include", "there is no such file");
+                let reason = "there is no such file: nothing is allowed from here on, nor stored";
+                out.lose(&at, "include", reason);
+                for name in ["http_access", "cache"] {
+                    let words = [name, "deny", "all"].map(str::to_owned).to_vec();
+                    lines.push(Line { at: at.clone(), words, is_conditional: false });
+                }
             }
             for other in found {
                 if open.contains(&other) || open.len() > INCLUDE_DEPTH_MAX {
@@ -207,6 +217,9 @@ struct Squid {
     /// Lists of which later permissions need a value: all else is denied before.
     required: Vec<(&'static str, Vec<String>)>,
     refreshes: RefreshPatterns,
+    /// The requests that are answered from the cache, that hits are sent to, and whose responses
+    /// are stored, by directive.
+    cached: BTreeMap<&'static str, Decisions>,
 }
 
 /// Reads a line `forwarded_for`.
@@ -282,7 +295,7 @@ fn tests_of(line: &Line) -> Acl {
 
 impl Squid {
     /// Reads a line `acl NAME TYPE VALUE…`; lines of one name add up.
-    fn acl(&mut self, line: &Line, out: &mut Output) {
+    fn acl(&mut self, line: &Line) {
         if line.word(0) != "acl" || line.word(1) == "manager" {
             return;
         }
@@ -296,15 +309,12 @@ impl Squid {
             self.connections.insert(name, most);
             return;
         }
+        // The lines that use a lost list are reported.
         let found = tests_of(line);
-        if let Err(why) = &found {
-            out.lose(&line.at, &format!("acl {name}"), why);
-        }
         match (self.acls.get_mut(&name), found) {
             // All tests of fields hold in a rule.
             (Some(Ok(old)), Ok(new)) if old.iter().chain(&new).any(|(key, _)| *key == HEADERS) => {
                 let why = "tests of fields in several lines have no equivalent";
-                out.lose(&line.at, &format!("acl {name}"), why);
                 self.acls.insert(name, Err(why.to_owned()));
             }
             // One of the lines is for all.
@@ -344,13 +354,15 @@ impl Squid {
                 self.access(line, out);
             }
             "refresh_pattern" => self.refreshes.read(line, out),
-            "cache" | "no_cache" => self.cache(line, out),
+            "cache" | "no_cache" | "send_hit" | "store_miss" => self.cache(line, out),
             "visible_hostname" => {
                 out.set("pseudonym", text(line.word(1).split('.').next().unwrap_or_default()));
             }
-            "deny_info" => {
+            // A name is that of a page, as those of error_directory.
+            "deny_info" if line.word(1).contains(':') || line.word(1) == "TCP_RESET" => {
                 out.lose(&line.at, "deny_info", "denied requests get 403 and a short text");
             }
+            "deny_info" => {}
             // An accelerator's requests go to its peers.
             "never_direct" if self.is_accelerator || line.word(1) == "deny" => {}
             "icp_access" | "htcp_access" | "snmp_access" => {}
@@ -681,24 +693,37 @@ impl Squid {
         deny_all(out);
     }
 
-    /// Reads `cache deny`.
+    /// Reads `cache`, `send_hit` and `store_miss`.
     fn cache(&mut self, line: &Line, out: &mut Output) {
-        let what = line.words.join(" ");
-        match (line.word(1), self.rule_when(line.words.get(2..).unwrap_or_default())) {
-            ("deny", found) => {
-                let found = found.unwrap_or_else(|why| {
-                    out.lose(&line.at, &what, &format!("{why}: the cache is not used"));
-                    Some(Tests::default())
-                });
-                let Some(when) = found else { return };
-                let mut rule = RuleDraft::new(&what, &when);
+        let denies = line.word(1) != "allow";
+        if line.is_conditional && !denies {
+            return;
+        }
+        let name = match line.word(0) {
+            "send_hit" => "send_hit",
+            "store_miss" => "store_miss",
+            _ => "cache",
+        };
+        let when = self.rule_when(line.words.get(2..).unwrap_or_default());
+        let decisions = self.cached.entry(name).or_default();
+        if let Err(why) = decisions.decide(when, denies) {
+            let effect = if denies { "the cache is not used" } else { "not used for these" };
+            out.lose(&line.at, &line.words.join(" "), &format!("{why}: {effect}"));
+        }
+    }
+
+    /// Writes the requests for which the cache is not used.
+    fn uncached(&mut self, out: &mut Output) {
+        for (name, decisions) in std::mem::take(&mut self.cached) {
+            for when in decisions.denied() {
+                let mut rule = RuleDraft::new(&format!("{name} deny"), &when);
                 rule.continues = true;
-                rule.set("bypass", "true");
+                match name {
+                    "store_miss" => rule.set("store", "false"),
+                    _ => rule.set("bypass", "true"),
+                }
                 rule.push(out);
             }
-            ("allow", Ok(Some(when))) if when.0.is_empty() => {}
-            _ if line.is_conditional => {}
-            _ => out.lose(&line.at, &what, "only denials have an equivalent"),
         }
     }
 
@@ -775,6 +800,7 @@ impl Squid {
 
     fn finish(&mut self, out: &mut Output) {
         std::mem::take(&mut self.refreshes).push(out);
+        self.uncached(out);
         if self.listens.is_empty() {
             self.listens.push("[::]:3128".to_owned());
         }
@@ -895,89 +921,6 @@ fn header_replace(line: &Line, out: &mut Output) {
     let mut rule = RuleDraft::new(&line.words.join(" "), &Tests::default());
     rule.continues = true;
     let value = line.words.get(2..).unwrap_or_default().join(" ");
-    rule.add("request-set", format!("{}: {}", line.word(1), escaped(&value)));
+    rule.add("request-set", format!("{}: {}", line.word(1), braced(&value)));
     rule.push(out);
-}
-
-fn cache_dir(line: &Line, out: &mut Output) {
-    // cache_dir ufs DIRECTORY MEGABYTES LEVELS: Larder's cache is one file of that size.
-    out.set("cache", text("/var/lib/larder/larder.cache"));
-    match line.word(3).parse::<u64>().ok().and_then(|size| size.checked_mul(1 << 20)) {
-        Some(size) if size >= 64 << 20 => out.set("cache-size", text(&cli::units::size(size))),
-        _ => out.lose(&line.at, "cache_dir", "expected a size of at least 64 MB"),
-    }
-}
-
-/// Returns a size such as `256 MB`.
-fn bytes(line: &Line) -> Option<u64> {
-    let unit: u64 = match line.word(2).to_ascii_uppercase().as_str() {
-        "" | "BYTES" => 1,
-        "KB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        _ => 0,
-    };
-    line.word(1).parse::<u64>().ok().and_then(|size| size.checked_mul(unit)).filter(|_| unit > 0)
-}
-
-/// Limits the bodies of requests; 0 is no limit.
-fn max_body(line: &Line, out: &mut Output) {
-    match bytes(line) {
-        Some(0) => {}
-        Some(bytes) => {
-            let mut rule = RuleDraft::new(&line.words.join(" "), &Tests::default());
-            rule.continues = true;
-            rule.set("max-body", text(&cli::units::size(bytes)));
-            rule.push(out);
-        }
-        None => out.lose(&line.at, line.word(0), "expected a size"),
-    }
-}
-
-/// Sets a size.
-fn size(line: &Line, key: &str, least: u64, out: &mut Output) {
-    match bytes(line).filter(|bytes| *bytes >= least && *bytes > 0) {
-        Some(bytes) => out.set(key, text(&cli::units::size(bytes))),
-        None => out.lose(&line.at, line.word(0), "expected a size that Larder accepts"),
-    }
-}
-
-fn duration(number: &str, unit: &str) -> Option<std::time::Duration> {
-    let seconds: u64 = match unit.trim_end_matches('s') {
-        "" | "second" => 1,
-        "minute" => 60,
-        "hour" => 3600,
-        "day" => 86_400,
-        "week" => 604_800,
-        _ => return None,
-    };
-    let seconds = number.parse::<u64>().ok()?.checked_mul(seconds)?;
-    (seconds <= 2_147_483_647).then(|| std::time::Duration::from_secs(seconds))
-}
-
-fn time(line: &Line, keys: &[&str], out: &mut Output) {
-    match duration(line.word(1), line.word(2)) {
-        Some(time) => keys.iter().for_each(|key| out.set(key, text(&cli::units::duration(time)))),
-        None => out.lose(&line.at, line.word(0), "expected a duration"),
-    }
-}
-
-fn access_log(line: &Line, out: &mut Output) {
-    let target = line.word(1);
-    let target = target.split_once(':').filter(|(kind, _)| *kind != "none");
-    match (line.word(1), target) {
-        ("none", _) => {}
-        (_, Some(("daemon" | "stdio", path))) => out.set("access-log", text(path)),
-        (path, None) if path.starts_with('/') => out.set("access-log", text(path)),
-        _ => return out.lose(&line.at, "access_log", "expected a file"),
-    }
-    match line.word(2) {
-        "" | "squid" => out.set("log-format", text("squid")),
-        "combined" => {}
-        format => {
-            out.set("log-format", text("squid"));
-            let name = format!("access_log {format}");
-            out.lose(&line.at, &name, "written in Squid's native format");
-        }
-    }
 }

@@ -47,6 +47,41 @@ pub fn of_path(regex: &str) -> Result<Option<Tests>, String> {
     Ok((!is_never).then(|| Tests::one("paths", format!("~{regex}"))))
 }
 
+/// Returns the paths of requests for files that an expression matches by their ends, such as
+/// `\.css(\?.*)?$`: those whose path alone matches.
+pub fn files(regex: &str) -> Option<Tests> {
+    let (case, body) = split_case(regex);
+    let [one] = alternatives(body)?[..] else { return None };
+    let by_path = PATH_ENDS.iter().find_map(|end| one.strip_suffix(end));
+    let name = by_path.or_else(|| one.strip_suffix('$'))?;
+    let is_name = name.starts_with("\\.") && is_within_path(name);
+    let mut tests = Tests::one("paths", format!("~{case}{name}$"));
+    if by_path.is_none() {
+        tests.add("not-query", ["*".to_owned()]);
+    }
+    is_name.then_some(tests)
+}
+
+/// Returns the paths of all requests that an expression with a begin matches, whatever the query;
+/// `None` if a match may begin in the query.
+pub fn paths_around(regex: &str) -> Option<Tests> {
+    let (case, body) = split_case(regex);
+    let ends = ["(/.*)?$", "/.*$", "$"];
+    let one = |one: &str| {
+        let begin = ends.iter().find_map(|end| one.strip_suffix(end))?;
+        let is_path = begin.strip_prefix('^').is_some_and(is_within_path);
+        is_path.then(|| format!("~{case}{one}"))
+    };
+    let all: Option<Vec<String>> = alternatives(body)?.into_iter().map(one).collect();
+    Some(Tests(vec![("paths".to_owned(), all?)]))
+}
+
+/// Returns whether a part of an expression has no anchor and no match with a query.
+fn is_within_path(part: &str) -> bool {
+    let plain = part.replace("\\.", "");
+    !plain.contains(['^', '$', '?', '\\']) && !may_match(&plain, b'?')
+}
+
 /// Returns whether an expression that matches a part of path and query matches the whole: it is a
 /// text, or alternatives of texts, within the path or a parameter, or several in their order.
 pub fn is_of_part(regex: &str) -> bool {
@@ -157,6 +192,13 @@ mod tests {
         assert!(of("^/(?!x)").is_err() && of("(").is_err());
         assert_eq!(of_path("\\?a=|[?&]b="), Ok(None));
         assert_eq!(of_path("\\.css(\\?.*)?$"), Ok(Some(path("~\\.css(\\?.*)?$"))));
+        let files = |end: &str| files(&format!("(?i)\\.(css|js){end}"));
+        assert_eq!(files("(\\?.*)?$"), Some(path("~(?i)\\.(css|js)$")));
+        assert!(
+            files("$").is_some_and(|one| one.get("not-query").is_some()) && files("").is_none()
+        );
+        assert_eq!(paths_around("^/(a|b)(/.*)?$"), Some(path("~^/(a|b)(/.*)?$")));
+        assert!(paths_around("^/a.c$").is_none() && paths_around("/a$").is_none());
         assert!(is_of_part("wp-(login|admin)") && is_of_part("^/a/b\\.php"));
         assert!(is_of_part(&loosened("xmlrpc.php|a\\.b")) && loosened("a.b.+\\.c") == "a.*b.*\\.c");
         assert!(!is_of_part("\\.css$") && !is_of_part("a.c") && !is_of_part("a&b"));

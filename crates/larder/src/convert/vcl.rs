@@ -23,7 +23,8 @@ mod walk;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::convert::nginx::values::escaped;
+use crate::config::rule_actions::is_html;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::units_of_others::{shorter, time};
@@ -83,6 +84,7 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     ] {
         walk.run(name, kind, &mut out);
     }
+    walk.late(&mut out);
     if let Some(statements) = subs.get("vcl_backend_error") {
         error_page(statements, &mut out);
     }
@@ -98,12 +100,13 @@ fn error_page(statements: &[&Statement], out: &mut Output) {
             ["synthetic", "(", page, ")"]
                 if !page.starts_with(|c: char| c == '@' || c.is_ascii_digit()) =>
             {
-                if page.trim_start().starts_with('<') {
+                let text_of = braced(page);
+                if page.trim_start().starts_with('<') && !is_html(&text_of) {
                     out.lose(&one.at(), "synthetic", "the page is sent as text/plain");
                 }
                 let mut rule = RuleDraft::new("vcl_backend_error", &Tests::default());
                 rule.continues = true;
-                rule.add("error-page", format!("5xx {}", escaped(page)));
+                rule.add("error-page", format!("5xx {text_of}"));
                 rule.set("error-page-for", text("proxy"));
                 rule.push(out);
             }

@@ -96,7 +96,7 @@ fn log_format(name: &str, log: &Directive, all: &[&Directive], out: &mut Output)
     let pieces = format.args.iter().skip(1).filter(|arg| !arg.starts_with("escape="));
     let joined = pieces.cloned().collect::<String>().replace("${", "$");
     let mut parts = joined.split('$');
-    let mut made = values::escaped(parts.next().unwrap_or_default());
+    let mut made = values::braced(parts.next().unwrap_or_default());
     let mut unknown: Vec<&str> = Vec::new();
     let asks_names = all.iter().any(|one| one.name == "auth_basic" && one.arg(0) != "off");
     let mut note = |variable: &str, reason: &str| {
@@ -130,11 +130,15 @@ fn log_format(name: &str, log: &Directive, all: &[&Directive], out: &mut Output)
             unknown.push(variable);
         }
         made.push_str(&known.unwrap_or_else(|| "-".to_owned()));
-        made.push_str(&values::escaped(rest.strip_prefix('}').unwrap_or(rest)));
+        made.push_str(&values::braced(rest.strip_prefix('}').unwrap_or(rest)));
     }
     if !unknown.is_empty() {
         let reason = format!("- is written for {}", unknown.join(", "));
         out.lose(&format.at, &format!("log_format {name}"), &reason);
+    }
+    if made.contains(char::is_control) {
+        out.note(&format.at, &format!("log_format {name}"), "in one line");
+        made = made.split(char::is_control).map(str::trim_end).collect::<Vec<_>>().join(" ");
     }
     out.set("log-format", text(&made));
 }

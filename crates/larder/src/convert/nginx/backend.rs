@@ -59,13 +59,7 @@ pub fn servers(
     if let Some(choices) = chosen_upstream::choices(pass, scope, upstreams, out) {
         return Some(Servers { choices, ..Servers::default() });
     }
-    let mut target = pass.arg(0).to_owned();
-    let has_path = |target: &str| target.split_once("://").is_some_and(|(_, t)| t.contains('/'));
-    for end in ["$request_uri", "$uri$is_args$args"] {
-        if let Some(rest) = target.strip_suffix(end).filter(|rest| !has_path(rest)) {
-            target = rest.to_owned();
-        }
-    }
+    let mut target = target_of(pass);
     let host_end = target.find("://").map(|at| at + 3);
     let host_end = host_end.and_then(|at| Some(at + target[at..].find('/')?));
     let whole_path = host_end.filter(|_| target.contains('$'));
@@ -119,6 +113,22 @@ pub fn servers(
     found.drop_idle();
     attempts(scope, &mut found, out);
     Some(found)
+}
+
+/// Returns the target without the client's path and query, if it ends with both; a path without the
+/// query is behind a slash.
+fn target_of(pass: &Directive) -> String {
+    let mut target = pass.arg(0).to_owned();
+    let has_path = |target: &str| target.split_once("://").is_some_and(|(_, t)| t.contains('/'));
+    for end in ["$request_uri", "$uri$is_args$args"] {
+        if let Some(rest) = target.strip_suffix(end).filter(|rest| !has_path(rest)) {
+            target = rest.to_owned();
+        }
+    }
+    if target.ends_with("$uri") && !has_path(&target) {
+        target.insert(target.len() - "$uri".len(), '/');
+    }
+    target
 }
 
 impl Servers {

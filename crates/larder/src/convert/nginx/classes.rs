@@ -43,6 +43,9 @@ pub struct ClassDrafts {
 impl ClassDrafts {
     /// Adds the class of a directive, if it can be one. The error is a sentence.
     pub fn add(&mut self, directive: &Directive) -> Result<(), String> {
+        if directive.inner().iter().any(|one| one.name == "include") {
+            return Err("a file of it is missing".to_owned());
+        }
         let mut draft = match directive.name.as_str() {
             "map" => self.of_map(directive)?,
             "geo" => of_geo(directive)?,

@@ -11,6 +11,7 @@ use crate::convert::nginx::methods;
 use crate::convert::nginx::named_values::{self, Case, Comparison};
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::HOSTNAME;
+use crate::convert::regex_of_text;
 use crate::convert::rule_draft::Tests;
 use crate::convert::url_test;
 
@@ -131,7 +132,7 @@ fn truth_of(name: &str, variables: &Variables) -> Result<Alternatives, String> {
         return one("headers", &field.replace('_', "-"));
     }
     if let Some(parameter) = name.strip_prefix("arg_") {
-        return one("query", parameter);
+        return Ok(named_values::of_first("query", parameter, None, true));
     }
     match name {
         "args" | "query_string" | "is_args" => one("query", "*"),
@@ -209,7 +210,7 @@ pub fn compare(
     }
     let is_path = matches!(name, "uri" | "document_uri" | "request_uri");
     if with.is_in_either_case() && (is_path || variables.contains_key(name)) {
-        let value = &format!("^{}$", named_values::escaped(value));
+        let value = &format!("^{}$", regex_of_text::escaped(value));
         let with = Comparison { operator: "~*", value, case: Case::Exact };
         return compare(variable, with, variables);
     }

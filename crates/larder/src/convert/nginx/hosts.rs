@@ -2,11 +2,11 @@
 
 use crate::convert::nginx::checks::{checks, refuses};
 use crate::convert::nginx::matching;
-use crate::convert::nginx::named_values::escaped;
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::server_block::Server;
 use crate::convert::nginx::syntax::Directive;
 use crate::convert::output::Output;
+use crate::convert::regex_of_text::escaped;
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::vcl::host_test;
 
@@ -34,8 +34,13 @@ pub fn parts(server: &Server<'_>, all: &[Server<'_>]) -> Vec<Tests> {
         if server.is_default {
             parts.push((Vec::new(), [others, own].concat()));
         }
-    } else if server.is_default {
+    } else if server.is_default && server.not_default_at.is_empty() {
         parts.push((Vec::new(), others));
+    } else if server.is_default {
+        if !own.is_empty() {
+            parts.push((own.clone(), narrower(&server.below)));
+        }
+        parts.push((Vec::new(), [others, own].concat()));
     } else {
         parts.push((own, narrower(&server.below)));
     }
@@ -95,9 +100,17 @@ fn requests(
 ) -> Tests {
     let mut when = Tests::default();
     let not_here = server.not_here(all);
-    if !not_here.is_empty() {
+    // Elsewhere another server answers for hosts that no server names.
+    let is_here = |address: &str| {
+        !hosts.is_empty() || !server.not_default_at.iter().any(|one| one == address)
+    };
+    let is_part = hosts.is_empty() && !server.not_default_at.is_empty();
+    if !not_here.is_empty() || is_part {
         let own = |address: &str| server.addresses.iter().any(|(own, _)| own == address);
-        when.add("listeners", server.addresses.iter().map(|(address, _)| address.clone()));
+        let addresses = server.addresses.iter().map(|(address, _)| address);
+        let mut addresses: Vec<String> = addresses.filter(|one| is_here(one)).cloned().collect();
+        addresses.dedup();
+        when.add("listeners", addresses);
         // A port stands for all addresses, of which a server may have one for itself.
         let is_within = |address: &&&str| {
             address.rsplit_once(':').is_some_and(|(_, port)| own(port)) && !own(address)

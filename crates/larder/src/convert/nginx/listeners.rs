@@ -66,14 +66,12 @@ pub fn write(servers: &mut [Server], out: &mut Output) {
     for number in defaults.values() {
         servers[*number].is_default = true;
     }
-    for (number, server) in servers.iter().enumerate().filter(|(_, server)| server.is_default) {
+    for (number, server) in servers.iter_mut().enumerate() {
         let others = defaults.iter().filter(|(_, other)| **other != number);
-        let is_here = |address: &str| server.addresses.iter().any(|(own, _)| own == port(address));
         let others: Vec<&str> = others.map(|(address, _)| port(address)).collect();
-        if let Some(address) = others.iter().find(|address| is_here(address)) {
-            let reason = format!("the server is not the default at {address}, and is taken for it");
-            server.lose("listen", &reason, out);
-        }
+        let own = server.addresses.iter().map(|(address, _)| address);
+        server.not_default_at = own.filter(|own| others.contains(&own.as_str())).cloned().collect();
+        server.not_default_at.dedup();
     }
     push(&all, out);
     certificates(servers, out);

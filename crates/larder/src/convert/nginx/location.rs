@@ -3,6 +3,7 @@
 use crate::convert::cases::both;
 use crate::convert::nginx::backend::Servers;
 use crate::convert::nginx::condition::{Alternatives, truth};
+use crate::convert::nginx::forwarded;
 use crate::convert::nginx::joined_fields::{self, Added, Joined};
 use crate::convert::nginx::mapped_fields;
 use crate::convert::nginx::media_types;
@@ -86,7 +87,9 @@ pub fn request_fields(
     if scope.arg("proxy_pass_request_headers") == Some("off") {
         rule.add("request-remove", "*");
     }
-    if let Some(one) = scope.get("proxy_pass_request_body").filter(|one| one.arg(0) == "off") {
+    let is_get = method(scope, rule, out);
+    let body = scope.get("proxy_pass_request_body").filter(|one| one.arg(0) == "off");
+    if let Some(one) = body.filter(|_| !is_get) {
         out.lose(&one.at, &one.name, "bodies of requests are passed on");
     }
     for field in scope.all(&["proxy_set_header"]) {
@@ -116,6 +119,8 @@ pub fn request_fields(
             // The proxy frames bodies and connections itself.
             ("content-length" | "transfer-encoding" | "te" | "keep-alive", _)
             | ("proxy-connection" | "trailer" | "expect", _) => {}
+            // The application sends its files itself.
+            ("x-sendfile-type" | "x-accel-mapping", _) => rule.add("request-remove", key),
             (_, "") => rule.add("request-remove", key),
             _ => match scope.template(value, name) {
                 Some(value) => rule.add("request-set", format!("{key}: {value}")),
@@ -134,6 +139,18 @@ pub fn request_fields(
     if servers.named.is_none() && !scope.all(&["proxy_set_header"]).iter().any(sets_host) {
         rule.set("set-host", text(&servers.name));
     }
+}
+
+/// Reads `proxy_method`; returns whether requests have the method GET and no body.
+fn method(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) -> bool {
+    let Some(one) = scope.get("proxy_method") else { return false };
+    if !one.arg(0).eq_ignore_ascii_case("get") {
+        out.lose(&one.at, &one.name, "the client's method is sent");
+        return false;
+    }
+    rule.set("allow-methods", list(&["GET", "HEAD"]));
+    out.note(&one.at, &one.name, "other methods are answered with 405");
+    true
 }
 
 /// Returns whether a value is the scheme, as the proxy in front states it.
@@ -183,6 +200,10 @@ pub fn own_fields(
             out.note(&field.at, &format!("add_header {key}"), reason);
             rule.add("client-set", format!("{key}: {{outcome}}"));
             continue;
+        }
+        if value.contains("$slice_range") {
+            let reason = "ranges are stored in parts of Larder's own: empty";
+            out.note(&field.at, &format!("add_header {key} $slice_range"), reason);
         }
         match scope.template(value, name) {
             Some(value) => all.push(Added { key, value, is_always, at: field }),
@@ -263,8 +284,8 @@ pub fn inherited_fields(scope: &Scope<'_>, source: Source, rule: &mut RuleDraft,
 /// Returns the arguments of what adds fields to responses.
 pub fn added_fields<'a>(scope: &Scope<'a>) -> Vec<&'a [String]> {
     let expires = scope.get("expires").filter(|one| one.arg(0) != "off");
-    let all = scope.added(&ADDING).into_iter().chain(expires);
-    all.map(|one| one.args.as_slice()).collect()
+    let added = scope.added(&ADDING).into_iter().filter(|one| !one.arg(1).is_empty());
+    added.chain(expires).map(|one| one.args.as_slice()).collect()
 }
 
 /// Returns the `Cache-Control` of a value of `expires`: `Some(None)` for none, `None` if the value
@@ -546,7 +567,11 @@ fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
     }
     let mut parameters: Vec<&str> = Vec::new();
     for name in names.into_iter().filter(|name| !is_plain(name)) {
-        if let Some(field) = name.strip_prefix("http_") {
+        if forwarded::is_removed(name) {
+            rule.set("bypass", "true");
+            let reason = format!("${name} {}: the cache is not used here", forwarded::REASON);
+            out.lose(&key.at, "proxy_cache_key", &reason);
+        } else if let Some(field) = name.strip_prefix("http_") {
             rule.add("key-headers", field.replace('_', "-"));
         } else if let Some(parameter) = name.strip_prefix("arg_") {
             parameters.push(parameter);
@@ -600,8 +625,9 @@ pub fn bypasses(place: &Place<'_, '_>, name: &str, out: &mut Output) {
                     (true, is_same) => {
                         both.extend(found);
                         if !is_same {
-                            let reason = "what depends on cookies or credentials is not stored";
-                            out.lose(&at, &format!("{directive} {token}"), reason);
+                            let reason = "what depends on cookies or credentials is not stored, \
+                                          and replaces no stored response";
+                            out.note(&at, &format!("{directive} {token}"), reason);
                         }
                     }
                 }

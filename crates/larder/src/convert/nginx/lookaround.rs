@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::convert::regex_of_text::escaped;
+
 /// Returns an expression without a negative lookahead of texts at its end, such as
 /// `/\.(?!well-known)`; `None` if it has another form. Matches the same texts.
 pub fn expanded(regex: &str) -> Option<String> {
@@ -36,22 +38,17 @@ fn not_begun(texts: &[&str]) -> String {
             next.entry(first).or_default().push(rest.as_str());
         }
     }
-    let class: String = next.keys().flat_map(|c| escaped(*c)).collect();
+    let class = escaped(&next.keys().collect::<String>());
     let mut all = format!("(?:$|[^{class}]");
     for (first, rests) in next {
         if !rests.contains(&"") {
             all.push('|');
-            all.extend(escaped(first));
+            all.push_str(&escaped(&first.to_string()));
             all.push_str(&not_begun(&rests));
         }
     }
     all.push(')');
     all
-}
-
-fn escaped(c: char) -> impl Iterator<Item = char> {
-    let escape = (!c.is_alphanumeric() && !matches!(c, '/' | '_')).then_some('\\');
-    escape.into_iter().chain([c])
 }
 
 /// Returns an expression without its lookarounds and other signs that Larder's do not have. It

@@ -5,6 +5,7 @@ use proxy::rules::request_rules::PathTest;
 use crate::convert::nginx::lookaround;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::regex_of_text::escaped;
 use crate::convert::rule_draft::Tests;
 
 /// A location, with the test of its rules.
@@ -246,8 +247,8 @@ fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
                 .unwrap_or_default()
         }
         _ if !path.starts_with('/') => return Err("expected a path that begins with /"),
-        Kind::Exact if path.contains('*') => Tests::one("paths", format!("~^{}$", literal(path))),
-        _ if path.contains('*') => Tests::one("paths", format!("~^{}", literal(path))),
+        Kind::Exact if path.contains('*') => Tests::one("paths", format!("~^{}$", escaped(path))),
+        _ if path.contains('*') => Tests::one("paths", format!("~^{}", escaped(path))),
         Kind::Exact => Tests::one("paths", path),
         _ if path == "/" => Tests::default(),
         _ => Tests::one("paths", format!("{path}*")),
@@ -256,10 +257,4 @@ fn read(one: &Directive) -> Result<Location<'_>, &'static str> {
     let is_final = kind == Kind::Final;
     let (outer, any) = (Vec::new(), Vec::new());
     Ok(Location { directive: one, outer, kind, path, when, any, is_wider, is_final })
-}
-
-/// Returns a text as an expression.
-fn literal(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_');
-    text.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }

@@ -93,7 +93,7 @@ impl NamedBackend {
         if allowed.is_empty() {
             let reason = "nginx asks any host that a request names: list those that it may ask in \
                           allowed-hosts, until then it gets 403";
-            out.lose(&at.at, "proxy_pass", reason);
+            out.lose_once(&at.at, "proxy_pass", reason);
             allowed.push(NO_HOST.to_owned());
         }
         rule.set("allowed-hosts", list(&allowed));

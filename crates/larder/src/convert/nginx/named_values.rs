@@ -4,6 +4,7 @@ use crate::convert::glob_of_regex::{Globs, globs};
 use crate::convert::nginx::condition::{Alternatives, WIDER};
 use crate::convert::nginx::forwarded;
 use crate::convert::output::HOSTNAME;
+use crate::convert::regex_of_text::escaped;
 use crate::convert::rule_draft::Tests;
 
 /// The comparison of a variable with a text or an expression.
@@ -206,16 +207,4 @@ fn patterns(with: Comparison<'_>) -> Result<Globs, String> {
 
 fn text(value: &str) -> Globs {
     Globs { all: vec![value.to_owned()], is_exact: true }
-}
-
-/// Returns the expression of a text.
-pub fn escaped(text: &str) -> String {
-    let mut expression = String::new();
-    for c in text.chars() {
-        if "\\.+*?()|[]{}^$#&~-".contains(c) {
-            expression.push('\\');
-        }
-        expression.push(c);
-    }
-    expression
 }

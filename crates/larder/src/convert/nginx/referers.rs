@@ -1,8 +1,8 @@
 //! `valid_referers` as tests of `Referer`.
 
 use crate::convert::nginx::condition::{Alternatives, Variables};
-use crate::convert::nginx::named_values::escaped;
 use crate::convert::nginx::syntax::Directive;
+use crate::convert::regex_of_text::escaped;
 use crate::convert::rule_draft::Tests;
 
 /// The variable that is true for other referers, without its `$`.

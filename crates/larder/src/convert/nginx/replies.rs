@@ -1,16 +1,18 @@
 //! `return`, `rewrite`, `if`, `allow` and `deny`: rules before that of a location.
 
+use crate::config::rule_actions::is_html;
 use crate::convert::cases::{both, negated};
-use crate::convert::nginx::checks::{checks, is_check, refuses};
+use crate::convert::nginx::checks::{checks, is_check, refuses, turns_away};
 use crate::convert::nginx::condition::{Alternatives, FILE_TESTS, Variables, note_if, of_if};
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{
     Source, inherited_fields, lose_beside_ifs, own_fields, response_fields,
 };
+use crate::convert::nginx::lookaround;
 use crate::convert::nginx::referers;
 use crate::convert::nginx::scope::{ACCESS_LISTS, Scope};
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
@@ -116,7 +118,7 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     let what = format!("if {}", one.args.join(" "));
     let found = match of_if(one, place.variables) {
         Ok(found) => found,
-        Err(why) if acts.iter().any(|act| refuses(act)) && !why.starts_with(FILE_TESTS) => {
+        Err(why) if acts.iter().any(|act| turns_away(act)) && !why.starts_with(FILE_TESTS) => {
             out.lose(&one.at, &what, &format!("{why}: denied to all"));
             return deny(place, &[], &[], out);
         }
@@ -125,7 +127,7 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     if let Some(why) = &found.wider {
         out.lose(&one.at, &what, why);
         // What else it does is for fewer requests.
-        acts.retain(|act| refuses(act));
+        acts.retain(|act| turns_away(act));
         if acts.is_empty() {
             return;
         }
@@ -150,8 +152,12 @@ fn condition(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
         let mut done = Vec::new();
         for act in &acts {
             match act.name.as_str() {
+                // The redirect is for fewer requests than the tests are.
+                _ if found.wider.is_some() && !refuses(act) => deny(&inner, &[], &[], out),
                 "return" => answer(act, &inner, out),
                 "rewrite" => rewrite(act, &inner, &mut done, out),
+                // The file may refuse requests.
+                "include" => deny(&inner, &[], &[], out),
                 "deny" if act.arg(0) == "all" => deny(&inner, &[], &[], out),
                 "access_log" if act.arg(0) == "off" => {
                     let mut rule = inner.rule("not logged");
@@ -286,8 +292,9 @@ fn answer(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
                 return out.lose(&one.at, &what, "no such status");
             }
             let kind = place.scope.arg("default_type").unwrap_or("text/plain");
-            if rest.is_some() && kind != "text/plain" && !kind.ends_with("octet-stream") {
-                rule.add("client-set", format!("Content-Type: {}", escaped(kind)));
+            let is_other = kind != "text/plain" && !kind.ends_with("octet-stream");
+            if rest.is_some() && (is_other || (is_html(&body) && kind != "text/html")) {
+                rule.add("client-set", format!("Content-Type: {}", braced(kind)));
             }
             rule.set("respond", text(&format!("{status} {body}")));
         }
@@ -334,7 +341,9 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     let (regex, target, flag) = (one.arg(0), one.arg(1), one.arg(2));
     let test = format!("~{regex}");
     if proxy::rules::request_rules::PathTest::parse(&test, false).is_err() {
-        return out.lose(&one.at, "rewrite", "the expression is not supported");
+        let reason = "the expression is not supported: denied to what it may match";
+        out.lose(&one.at, "rewrite", reason);
+        return deny_paths(&format!("~{}", lookaround::stripped(regex)), place, out);
     }
     let is_url = ["http://", "https://", "$scheme"].iter().any(|begin| target.starts_with(begin));
     let status = match flag {
@@ -346,16 +355,12 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     let made = |text, name| place.scope.template(text, name);
     let parts = (made(path, place.server_name), made(query.unwrap_or_default(), ""));
     let (Some(path), Some(own)) = parts else {
-        return out.lose(&one.at, "rewrite", "a variable has no equivalent");
+        out.lose(&one.at, "rewrite", "a variable has no equivalent: denied to what it matches");
+        return deny_paths(&test, place, out);
     };
-    let (when, any) = match place.when.get("paths") {
-        None => (place.when.clone(), place.any.to_vec()),
-        Some(paths) if place.any.is_empty() => {
-            let mut when = place.when.clone();
-            when.0.retain(|(key, _)| key != "paths");
-            (when, vec![Tests(vec![("paths".to_owned(), paths.clone())])])
-        }
-        Some(_) => return out.lose(&one.at, "rewrite", "too many conditions of one kind"),
+    let Some((when, any)) = beside_paths(place) else {
+        out.lose(&one.at, "rewrite", "too many conditions of one kind: denied to all");
+        return deny(place, &[], &[], out);
     };
     // With `break` the location stays that of the path before.
     let enter = place.enter.filter(|_| place.is_server || flag != "break");
@@ -399,6 +404,27 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     }
 }
 
+/// Returns the requests of a place as conditions beside which paths can be tested.
+fn beside_paths(place: &Place<'_, '_>) -> Option<(Tests, Vec<Tests>)> {
+    let Some(paths) = place.when.get("paths") else {
+        return Some((place.when.clone(), place.any.to_vec()));
+    };
+    let mut when = place.when.clone();
+    when.0.retain(|(key, _)| key != "paths");
+    let any = vec![Tests(vec![("paths".to_owned(), paths.clone())])];
+    place.any.is_empty().then_some((when, any))
+}
+
+/// Denies the paths that match an expression, all if they cannot be stated.
+fn deny_paths(test: &str, place: &Place<'_, '_>, out: &mut Output) {
+    let is_known = proxy::rules::request_rules::PathTest::parse(test, false).is_ok();
+    let Some((mut when, any)) = beside_paths(place).filter(|_| is_known) else {
+        return deny(place, &[], &[], out);
+    };
+    when.add("paths", [test.to_owned()]);
+    deny(&Place { when: &when, any: &any, ..*place }, &[], &[], out);
+}
+
 /// Returns the query of a rewritten URL: nginx adds the client's, if there is one. The key is that
 /// of the condition.
 pub fn queries(own: String, keeps: bool, is_redirect: bool) -> Vec<(Option<&'static str>, String)> {
@@ -419,7 +445,11 @@ pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
         if one.name == "auth_basic" && limits::password(one, place, out) {
             continue;
         }
-        out.lose(&one.at, &one.name, "users are not asked who they are: denied to all");
+        let reason = match one.name.as_str() {
+            "include" => "the file may refuse requests: denied to all",
+            _ => "users are not asked who they are: denied to all",
+        };
+        out.lose(&one.at, &one.name, reason);
         deny(place, &[], &[], out);
         return true;
     }
@@ -498,6 +528,6 @@ pub fn unserved(one: &Directive, place: &Place<'_, '_>, out: &mut Output) {
     let reason = "applications are served over HTTP only: answered with 501";
     out.lose(&one.at, &one.name, reason);
     let mut rule = place.rule(&one.name);
-    rule.set("respond", text(&format!("501 Not converted: {}", escaped(&one.name))));
+    rule.set("respond", text(&format!("501 Not converted: {}", braced(&one.name))));
     rule.push(out);
 }

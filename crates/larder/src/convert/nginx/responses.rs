@@ -4,7 +4,7 @@ use proxy::rules::request_rules::{LocationRewrite, Substitute};
 
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::RuleDraft;
 
@@ -96,7 +96,7 @@ pub fn pages(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
             let sent = sent.map(|sent| if sent.is_empty() { status } else { sent });
             let sent = sent.map(|sent| format!("{sent} ")).unwrap_or_default();
             for status in statuses {
-                rule.add("error-page", format!("{status} {sent}{}", escaped(text)));
+                rule.add("error-page", format!("{status} {sent}{}", braced(text)));
             }
             let kind = scope.of_server().arg("default_type").unwrap_or("text/plain");
             if kind != "text/plain" && !kind.ends_with("octet-stream") {
@@ -193,7 +193,7 @@ fn follow(scope: &Scope<'_>, page: &Directive, rule: &mut RuleDraft, out: &mut O
     rule.set("follow-redirects", most);
     let reason = "redirects to hosts other than the site's own are followed once allowed-hosts \
                   lists them, and GET and HEAD alone";
-    out.lose(&page.at, "error_page", reason);
+    out.lose_once(&page.at, "error_page", reason);
 }
 
 /// Returns the file of a page.

@@ -28,8 +28,19 @@ use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 
 /// Directives by which something other than a server of HTTP or a directory responds.
-const APPLICATIONS: [&str; 6] =
-    ["fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass", "stub_status"];
+const APPLICATIONS: [&str; 11] = [
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+    "stub_status",
+    "content_by_lua",
+    "content_by_lua_block",
+    "content_by_lua_file",
+    "js_content",
+    "perl",
+];
 
 /// Where the responses of a location come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -593,11 +604,24 @@ impl<'a> LocationOf<'a, '_> {
             return true;
         }
         let Some(internal) = place.scope.get("internal") else { return false };
-        if !self.is_error_page(&one.path) {
-            out.lose(&internal.at, "internal", "X-Accel-Redirect is not followed");
+        if self.sends_files() {
+            let reason = "the application is not told to use X-Accel-Redirect";
+            out.note(&internal.at, "internal", reason);
+        } else if !self.is_error_page(&one.path) {
+            out.lose_once(&internal.at, "internal", "X-Accel-Redirect is not followed");
         }
         replies::refuse(place, "404 Not Found", out);
         true
+    }
+
+    /// Returns whether the application uses `X-Accel-Redirect` if requests say so.
+    fn sends_files(&self) -> bool {
+        let mut is_told = false;
+        walk(self.server.block(), &mut |one| {
+            let field = one.arg(0).to_ascii_lowercase();
+            is_told |= one.name == "proxy_set_header" && field == "x-sendfile-type";
+        });
+        is_told
     }
 
     /// Returns whether a path is that of an error page of the server.

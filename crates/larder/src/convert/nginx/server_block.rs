@@ -18,6 +18,8 @@ pub struct Server<'a> {
     pub https: bool,
     /// It answers for hosts that no server names.
     pub is_default: bool,
+    /// Its addresses at which another server is the default.
+    pub not_default_at: Vec<String>,
     /// Addresses, and whether they are with TLS.
     pub addresses: Vec<(String, bool)>,
 }
@@ -57,6 +59,7 @@ impl<'a> Server<'a> {
             http: false,
             https: false,
             is_default: false,
+            not_default_at: Vec::new(),
             addresses: Vec::new(),
         }
     }

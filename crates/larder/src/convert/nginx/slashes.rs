@@ -5,7 +5,7 @@ use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies::{Place, queries};
 use crate::convert::nginx::restrictions;
 use crate::convert::nginx::spellings;
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, text};
 use crate::convert::rule_draft::Tests;
 
@@ -26,7 +26,7 @@ pub fn redirect(locations: &[Location<'_>], place: &Place<'_, '_>, out: &mut Out
             let mut rule = Place { when: &when, ..*place }.rule("slash");
             let mark = if query.is_empty() { "" } else { "?" };
             key.into_iter().for_each(|key| rule.when.add(key, ["*".to_owned()]));
-            rule.set("redirect", text(&format!("301 {}{mark}{query}", escaped(&one.path))));
+            rule.set("redirect", text(&format!("301 {}{mark}{query}", braced(&one.path))));
             rule.push(out);
         }
         // A server that reads the path otherwise has it as one of the location.

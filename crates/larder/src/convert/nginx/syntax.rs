@@ -131,6 +131,9 @@ impl Reader {
         let is_of_types = Path::new(&pattern).ends_with("mime.types");
         if found.is_empty() && !is_of_types && !pattern.contains(['*', '?', '[']) {
             self.missing.push((directive.at.clone(), format!("{pattern}: there is no such file")));
+            if !is_harmless(&pattern) {
+                into.push(directive.clone());
+            }
         }
         for path in found {
             let At { file, line } = &directive.at;
@@ -150,6 +153,21 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Returns whether a file has the name of one of the packages' that refuse no requests.
+fn is_harmless(pattern: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "fastcgi_params",
+        "fastcgi.conf",
+        "uwsgi_params",
+        "scgi_params",
+        "proxy_params",
+        "options-ssl-nginx.conf",
+        "ssl-params.conf",
+        "ssl_params",
+    ];
+    Path::new(pattern).file_name().is_some_and(|name| NAMES.iter().any(|one| name == *one))
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -7,6 +7,10 @@ use crate::convert::rule_draft::RuleDraft;
 
 /// Sends the path of a `proxy_pass` with variables, with its query in place of the client's.
 pub fn send(one: &Location<'_>, path: &str, name: &str, rule: &mut RuleDraft, out: &mut Output) {
+    // The path alone, behind the host.
+    if path == "/$uri" {
+        return rule.add("remove-query", "*");
+    }
     let is_regex = one.kind == Kind::Regex && one.any.is_empty();
     let bare = ["$is_args$args", "?$args", "$is_args$query_string"]
         .iter()

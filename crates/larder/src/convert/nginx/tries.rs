@@ -7,7 +7,7 @@ use crate::convert::nginx::matching::{self, Kind, Location};
 use crate::convert::nginx::replies;
 use crate::convert::nginx::scope::Scope;
 use crate::convert::nginx::syntax::Directive;
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::RuleDraft;
 
@@ -229,7 +229,7 @@ fn path_below(location: &Scope<'_>, one: &Location<'_>, root: &mut String) -> Op
         }
         Kind::Exact if !root.ends_with('/') => {
             let (directory, name) = root.rsplit_once('/')?;
-            let name = format!("/{}", escaped(name));
+            let name = format!("/{}", braced(name));
             *root = if directory.is_empty() { "/".to_owned() } else { directory.to_owned() };
             Some(name)
         }

@@ -266,7 +266,7 @@ fn responses_are_not_stored_by_their_fields() {
             proxy_no_cache $upstream_http_x_no_cache $arg_n; proxy_pass http://a; }",
         has: &[
             "responses = [{ headers = [\"x-no-cache: ~[^0]|..\"], store = false }]",
-            "query = [\"n\"]",
+            "urls = [\"~[?&](?i:n)=[^&]\"]",
         ],
         lacks: &["\nbypass"],
         losses: &[],

@@ -20,7 +20,7 @@ pub fn template_with(
     let mut out = String::new();
     let mut rest = joined.as_str();
     while let Some(at) = rest.find('$') {
-        out.push_str(&escaped(&rest[..at]));
+        out.push_str(&braced(&rest[..at]));
         rest = &rest[at + 1..];
         let name_end = |text: &str| {
             text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
@@ -43,12 +43,12 @@ pub fn template_with(
         };
         out.push_str(&own(name).or_else(|| variable(name, server_name))?);
     }
-    out.push_str(&escaped(rest));
+    out.push_str(&braced(rest));
     Some(out)
 }
 
 /// Doubles the braces of a text.
-pub fn escaped(text: &str) -> String {
+pub fn braced(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
@@ -66,7 +66,9 @@ fn variable(name: &str, server_name: &str) -> Option<String> {
         "request_id" => "{request_id}",
         "ssl_protocol" => "{tls_version}",
         "hostname" => HOSTNAME,
-        "server_name" if !server_name.is_empty() => return Some(escaped(server_name)),
+        // Larder's parts of objects are none of nginx's.
+        "slice_range" => return Some(String::new()),
+        "server_name" if !server_name.is_empty() => return Some(braced(server_name)),
         _ => "",
     };
     if !plain.is_empty() {

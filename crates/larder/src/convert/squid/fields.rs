@@ -3,7 +3,7 @@
 use semantics::claims::is_claim;
 
 use crate::convert::nginx::forwarded;
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::Output;
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::squid::line::Line;
@@ -60,6 +60,6 @@ pub fn added(
     let key = if line.word(0) == "request_header_add" { "request-set" } else { "client-set" };
     let mut rule = RuleDraft::new(&what, &when);
     rule.continues = true;
-    rule.add(key, format!("{name}: {}", escaped(&value)));
+    rule.add(key, format!("{name}: {}", braced(&value)));
     rule.push(out);
 }

@@ -20,7 +20,7 @@ impl Line {
 }
 
 /// Directives of which a denial within `if` is for all cases.
-const DENYING: [&str; 7] = [
+const DENYING: [&str; 9] = [
     "http_access",
     "miss_access",
     "http_reply_access",
@@ -28,6 +28,8 @@ const DENYING: [&str; 7] = [
     "http_access2",
     "cache",
     "no_cache",
+    "send_hit",
+    "store_miss",
 ];
 
 /// Takes the lines within `if` out and reports them, without a look at their conditions. Denials

@@ -64,5 +64,8 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("high_memory_warning", "metrics tell it"),
     ("memory_cache_mode", "memory keeps what is used"),
     ("memory_pools_limit", "internal memory"),
+    ("logformat", "translated where access_log names it"),
+    ("broken_vary_encoding", "Squid itself no longer looks at it"),
+    ("background_ping_rate", "hosts are not pinged"),
     ("detect_broken_pconn", "such connections are not used again"),
 ];

@@ -1,8 +1,9 @@
 //! `cache_peer`, and the lists that say which requests a peer gets.
 
-use crate::convert::cases::{Cases, both_also, merge, negated};
+use crate::convert::cases::Cases;
 use crate::convert::output::{NOWHERE, Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
+use crate::convert::squid::decisions::Decisions;
 use crate::convert::squid::line::Line;
 
 /// Origin servers in their order.
@@ -14,12 +15,7 @@ pub struct Peers {
 struct Peer {
     name: String,
     server: String,
-    /// Requests that the lists so far allow.
-    allowed: Cases,
-    /// Requests of which no list decides yet.
-    open: Cases,
-    /// The last list denies; `None` if there is none.
-    denies: Option<bool>,
+    decisions: Decisions,
 }
 
 impl Peers {
@@ -55,26 +51,20 @@ impl Peers {
                 }
             }
         }
-        let open = vec![Tests::default()];
-        let (name, allowed) = (name.to_owned(), Cases::new());
-        self.all.push(Peer { name, server, allowed, open, denies: None });
+        let (name, decisions) = (name.to_owned(), Decisions::default());
+        self.all.push(Peer { name, server, decisions });
     }
 
     /// Reads `cache_peer_access NAME allow|deny LIST…`, with the lists as a condition.
     pub fn access(&mut self, line: &Line, when: Result<Option<Tests>, String>, out: &mut Output) {
         let Some(peer) = self.get(line, out) else { return };
         let denies = line.word(2) != "allow";
-        let found = when.and_then(|when| when.map_or(Ok(()), |when| peer.decide(&when, denies)));
-        peer.denies = Some(denies);
-        if let Err(why) = found {
+        if let Err(why) = peer.decisions.decide(when, denies) {
             let effect = match denies {
                 true => "no further requests go to this server",
                 false => "these requests do not go to this server",
             };
             out.lose(&line.at, &line.words.join(" "), &format!("{why}: {effect}"));
-            if denies {
-                peer.open.clear();
-            }
         }
     }
 
@@ -86,10 +76,9 @@ impl Peers {
                 Some(domain) => (true, domain),
                 None => (false, word.as_str()),
             };
-            peer.denies = Some(denies);
-            if let Err(why) = peer.decide(&Tests::one("hosts", domain), denies) {
+            let when = Ok(Some(Tests::one("hosts", domain)));
+            if let Err(why) = peer.decisions.decide(when, denies) {
                 out.lose(&line.at, &line.words.join(" "), &why);
-                peer.open.clear();
             }
         }
     }
@@ -112,7 +101,7 @@ impl Peers {
         let mut groups: Vec<(Cases, String, Vec<String>)> = Vec::new();
         for peer in self.all {
             let (name, server) = (peer.name.clone(), peer.server.clone());
-            let cases = peer.cases();
+            let cases = peer.decisions.allowed();
             match groups.iter_mut().find(|(known, ..)| *known == cases) {
                 Some((.., servers)) => servers.push(server),
                 None => groups.push((cases, name, vec![server])),
@@ -129,29 +118,5 @@ impl Peers {
                 rule.push(out);
             }
         }
-    }
-}
-
-impl Peer {
-    /// Decides on the requests that a list is for. After an error no later list decides.
-    fn decide(&mut self, when: &Tests, denies: bool) -> Result<(), String> {
-        let when = vec![when.clone()];
-        let open = std::mem::take(&mut self.open);
-        if !denies {
-            self.allowed.extend(both_also(&open, &when)?);
-        }
-        self.open = both_also(&open, &negated(&when)?)?;
-        Ok(())
-    }
-
-    /// Returns the requests that the server gets. The opposite of the last list is for those of
-    /// which no list decides.
-    fn cases(self) -> Cases {
-        let mut all = self.allowed;
-        if self.denies != Some(false) {
-            all.extend(self.open);
-        }
-        merge(&mut all);
-        all
     }
 }

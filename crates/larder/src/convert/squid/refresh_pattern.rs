@@ -43,10 +43,16 @@ impl RefreshPatterns {
     /// Adds the rules. The first pattern that matches decides, so its rule comes last.
     pub fn push(self, out: &mut Output) {
         let last = self.patterns.iter().rposition(|one| one.renewal.is_some());
+        let is_bound = |one: &Pattern| one.lifetimes.as_ref().is_some_and(|one| one.has(BOUND));
+        let bound = self.patterns.iter().rposition(is_bound);
         for (at, mut pattern) in self.patterns.into_iter().enumerate().rev() {
             let is_before = last.is_some_and(|last| at < last) && pattern.renewal.is_none();
             if let Some(lifetimes) = pattern.lifetimes.as_mut().filter(|_| is_before) {
                 lifetimes.set("refresh", "false");
+            }
+            let is_free = bound.is_some_and(|bound| at < bound) && !is_bound(&pattern);
+            if let Some(lifetimes) = pattern.lifetimes.as_mut().filter(|_| is_free) {
+                lifetimes.set(BOUND, text("0s"));
             }
             [pattern.lifetimes, pattern.renewal]
                 .into_iter()
@@ -55,6 +61,20 @@ impl RefreshPatterns {
         }
     }
 }
+
+/// Key of a lifetime that a later pattern must not bound.
+const BOUND: &str = "min-ttl";
+
+/// Options that have an equivalent, or are what Larder does: a reload of what is stored is
+/// conditional. Squid no longer has those that end the list.
+const KNOWN: [&str; 6] = [
+    "refresh-ims",
+    "override-expire",
+    "reload-into-ims",
+    "ignore-no-cache",
+    "ignore-auth",
+    "ignore-must-revalidate",
+];
 
 fn pattern(line: &Line, start: usize, regex: &str, out: &mut Output) -> Option<Pattern> {
     let what = line.words.join(" ");
@@ -69,9 +89,10 @@ fn pattern(line: &Line, start: usize, regex: &str, out: &mut Output) -> Option<P
         out.lose(&line.at, &what, "PERCENT is 100 at most");
     }
     let options = line.words.get(start + 4..).unwrap_or_default();
-    let (renews, others): (Vec<_>, Vec<_>) = options.iter().partition(|one| *one == "refresh-ims");
-    for option in others {
-        let reason = "this option has no equivalent: rules have ttl and answer-remove";
+    let has = |name: &str| options.iter().any(|one| one == name);
+    let bound = written(least.min(most));
+    for option in options.iter().filter(|one| !KNOWN.contains(&one.as_str())) {
+        let reason = "this option has no equivalent: rules have ttl and answer-ignore";
         out.lose(&line.at, &format!("refresh_pattern {option}"), reason);
     }
     let new = |when: &Tests| {
@@ -109,7 +130,10 @@ fn pattern(line: &Line, start: usize, regex: &str, out: &mut Output) -> Option<P
     if let Some(rule) = &mut lifetimes {
         heuristics.into_iter().for_each(|(key, value)| rule.set(key, value));
     }
-    let renewal = (!renews.is_empty()).then(|| {
+    if has("override-expire") && least > 0 {
+        lifetimes.get_or_insert_with(|| new(&when)).set(BOUND, bound);
+    }
+    let renewal = has("refresh-ims").then(|| {
         let when = when.and(&Tests::one("headers", "If-Modified-Since")).unwrap_or(when);
         let mut rule = new(&when);
         rule.set("refresh", "true");

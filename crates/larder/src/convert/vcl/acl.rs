@@ -53,6 +53,8 @@ pub fn read(acl: &Statement, out: &mut Output) -> Acl {
 fn networks(words: &[&str]) -> Option<Vec<IpNet>> {
     let texts = match *words {
         ["localhost"] => vec!["127.0.0.1/32".to_owned(), "::1/128".to_owned()],
+        // Varnish reads it as a network, too.
+        [network] if network.contains('/') => vec![network.to_owned()],
         [address] => {
             let address: std::net::IpAddr = address.parse().ok()?;
             return Some(vec![IpNet::from(address)]);

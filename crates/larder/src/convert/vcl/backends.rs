@@ -114,6 +114,18 @@ fn checks(probe: &[Statement], out: &mut Output) {
         let value = one.word(2);
         match one.word(0) {
             ".url" => out.set("upstream.check-path", text(value)),
+            ".request" => {
+                let line: Vec<&str> = value.split_ascii_whitespace().collect();
+                let path = line.get(1).filter(|path| path.starts_with('/'));
+                match path.filter(|_| ["GET", "HEAD"].contains(&line[0])) {
+                    Some(path) => {
+                        out.set("upstream.check-path", text(path));
+                        let reason = "the path is asked for, with fields of Larder's own";
+                        out.note(&one.at(), ".request", reason);
+                    }
+                    None => out.lose(&one.at(), ".request", "only a path is asked for"),
+                }
+            }
             ".interval" => timeout("upstream.check-interval", value, out),
             ".timeout" => timeout("upstream.check-timeout", value, out),
             ".expected_response" => out.set("upstream.check-status", list(&[value])),
@@ -122,7 +134,7 @@ fn checks(probe: &[Statement], out: &mut Output) {
             name => out.lose(&one.at(), name, "check-rise and check-fall count checks in a row"),
         }
     }
-    if !probe.iter().any(|one| one.word(0) == ".url") {
+    if !probe.iter().any(|one| matches!(one.word(0), ".url" | ".request")) {
         out.set("upstream.check-path", text("/"));
     }
 }

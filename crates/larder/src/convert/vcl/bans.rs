@@ -1,9 +1,9 @@
 //! Purges by other methods and bans, where they mean what the purge dialect means.
 
-use proxy::rules::purge_dialect::{FIELDS, METHODS};
+use proxy::rules::purge_dialect::{FIELDS, METHODS, PurgeField};
 use semantics::TagFields;
 
-use crate::convert::output::Output;
+use crate::convert::output::{Output, list, text};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
 /// The reason for a ban that is not translated.
@@ -30,7 +30,13 @@ pub fn translate(method: &str, all: &[&Statement], is_regex: bool, out: &mut Out
         let text = expression(&one.tokens);
         let conditions: Vec<&str> = text.split("&&").map(str::trim).collect();
         let is_known = |condition: &&str| is_known(condition, is_regex || method == "BAN");
-        if is_everything(&conditions) {
+        if let Some((field, is_part)) = by_field(&conditions) {
+            add_field(&field, out);
+            if is_part {
+                let reason = "the value is found within words, too: more is purged";
+                out.note(&one.at(), &one.text(), reason);
+            }
+        } else if is_everything(&conditions) {
             set_method(&format!("{method}=everything"), out);
         } else if !conditions.iter().all(is_known) || !names_host(&conditions) {
             out.lose(&one.at(), &one.text(), REASON);
@@ -60,6 +66,30 @@ fn names_host(conditions: &[&str]) -> bool {
     let of_url = |condition: &&str| condition.ends_with("{req.url}");
     let of_host = |condition: &&str| condition.ends_with("{req.http.host}");
     !conditions.iter().any(of_url) || conditions.iter().any(of_host)
+}
+
+/// Returns the meaning of a request field whose value stored responses must have in a field of
+/// theirs, and whether texts are joined to the value; `None` if the default dialect knows it.
+fn by_field(conditions: &[&str]) -> Option<(String, bool)> {
+    let [condition] = conditions else { return None };
+    let (left, right) = condition.split_once(" ~ ").filter(|_| !is_known(condition, true))?;
+    let (before, rest) = right.split_once("{req.http.")?;
+    let (from, after) = rest.split_once('}')?;
+    let field = left.strip_prefix("obj.http.")?;
+    let is_plain = |text: &str| !text.contains(['{', '|', '(', '[', '\\']);
+    let meaning = format!("{from}=regex:{field}");
+    let is_valid = meaning.parse::<PurgeField>().is_ok() && is_plain(before) && is_plain(after);
+    is_valid.then_some((meaning, !before.is_empty() || !after.is_empty()))
+}
+
+/// Adds a field to those of the dialect.
+fn add_field(field: &str, out: &mut Output) {
+    let known = out.get("purge.fields").cloned();
+    let known = known.unwrap_or_else(|| list(&FIELDS));
+    let own = text(field);
+    if !known.contains(&own) {
+        out.set("purge.fields", format!("{}, {own}]", known.trim_end_matches(']')));
+    }
 }
 
 /// Returns whether a condition means what the default dialect means.

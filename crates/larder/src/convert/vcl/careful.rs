@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests};
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 
 /// Returns whether a branch only keeps responses from the cache that Larder does not store: with
@@ -27,15 +28,24 @@ pub fn tests_of_surrogates(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
 
 const SURROGATE: &str = "beresp.http.surrogate-control";
 
+/// The tests of such a condition that have to be stated.
+#[derive(Default)]
+pub struct Undone<'t> {
+    pub tests: Vec<&'t [Token]>,
+    /// One is whether the response has a lifetime.
+    pub has_lifetime: bool,
+}
+
 /// Returns the tests of such a condition whose fields are `edited` behind it, so that Larder judges
 /// by other fields; `None` if they cannot be stated apart.
-pub fn undone<'t>(tokens: &'t [Token], edited: &BTreeSet<String>) -> Option<Vec<&'t [Token]>> {
-    let mut all = Vec::new();
+pub fn undone<'t>(tokens: &'t [Token], edited: &BTreeSet<String>) -> Option<Undone<'t>> {
+    let (mut all, mut has_lifetime) = (Vec::new(), false);
     for (at, token) in tokens.iter().enumerate() {
         let name = token.text.to_ascii_lowercase();
         let length = match name.as_str() {
             "beresp.ttl" if edited.contains("cache-control") || edited.contains("expires") => {
-                return None;
+                has_lifetime = true;
+                continue;
             }
             "beresp.http.set-cookie" => 1,
             _ => 3,
@@ -44,7 +54,24 @@ pub fn undone<'t>(tokens: &'t [Token], edited: &BTreeSet<String>) -> Option<Vec<
         all.extend(field.and_then(|_| tokens.get(at..at + length)));
     }
     let is_joined = tokens.iter().any(|token| token.is("&&") || token.is("!"));
-    (all.is_empty() || !is_joined).then_some(all)
+    (all.is_empty() || !is_joined).then_some(Undone { tests: all, has_lifetime })
+}
+
+/// Returns the tests of responses without a lifetime above zero, one of which must hold. Dates are
+/// not compared, so one of `Expires` alone counts as past.
+pub fn without_lifetime() -> [Tests; 2] {
+    let of = |tests: &[&str]| {
+        let tests = tests.iter().map(|test| (*test).to_owned()).collect();
+        Tests(vec![(RESPONSE_HEADERS.to_owned(), tests)])
+    };
+    let shared = "Cache-Control: ~(?i)s-maxage *= *\"?0*[1-9]";
+    [
+        of(&[
+            "Cache-Control: ~(?i)(?:max-age|s-maxage) *= *\"?0+(?:[^0-9]|$)",
+            &format!("!{shared}"),
+        ]),
+        of(&["Expires", "!Cache-Control: ~(?i)(?:max-age|s-maxage) *="]),
+    ]
 }
 
 /// Edits of response fields behind a statement, also in called subroutines.

@@ -6,10 +6,11 @@ use crate::convert::cases::{CLASSES, Cases, STATUS, both_also, merge, negated};
 use crate::convert::nginx::condition::compare;
 use crate::convert::nginx::forwarded;
 use crate::convert::nginx::named_values::{Case, Comparison};
+use crate::convert::regex_of_text::escaped;
 use crate::convert::rule_draft::{RESPONSE_HEADERS, Tests};
 use crate::convert::url_test;
 use crate::convert::vcl::acl::Acls;
-use crate::convert::vcl::edited_url::EditedUrl;
+use crate::convert::vcl::edited_url::{EditedUrl, Fit, Inexact};
 use crate::convert::vcl::host_test;
 use crate::convert::vcl::syntax::{Kind, Token};
 
@@ -44,6 +45,10 @@ pub struct Parser<'a> {
     is_opposite: bool,
     /// Why the cases are not exact.
     pub inexact: Option<String>,
+    /// The part of the URL that the cases are by, where that is only stricter.
+    pub by_path: Option<&'static str>,
+    /// Fewer requests for files are good, too.
+    pub may_narrow: bool,
     /// A part without an equivalent may be left out.
     may_cut: bool,
     is_cut: bool,
@@ -59,8 +64,21 @@ impl<'a> Parser<'a> {
         widens: bool,
     ) -> Parser<'a> {
         let (inexact, is_opposite, is_cut, at, depth) = (None, false, false, 0, 0);
-        let may_cut = widens;
-        Parser { tokens, acls, edited, widens, is_opposite, inexact, may_cut, is_cut, at, depth }
+        let (by_path, may_narrow, may_cut) = (None, false, widens);
+        Parser {
+            tokens,
+            acls,
+            edited,
+            widens,
+            is_opposite,
+            inexact,
+            by_path,
+            may_narrow,
+            may_cut,
+            is_cut,
+            at,
+            depth,
+        }
     }
 
     /// Reads the opposite of the condition: where `widens` is set for the condition, it is of fewer
@@ -397,12 +415,17 @@ impl<'a> Parser<'a> {
             return Err("a comparison of two variables has no equivalent".to_owned());
         }
         let regex = match operator {
-            "==" | "!=" => format!("^{}$", literal(&value.text)),
+            "==" | "!=" => format!("^{}$", escaped(&value.text)),
             _ => value.text,
         };
         let is_not = operator.starts_with('!');
         let url = &self.edited.url;
-        let found = url.matching(&regex, is_not != self.is_opposite, is_not != self.widens);
+        let fit = match (is_not != self.widens, self.may_narrow && !self.is_opposite) {
+            (true, _) => Fit::More,
+            (false, true) if !is_not => Fit::Files,
+            (false, _) => Fit::None,
+        };
+        let found = url.matching(&regex, is_not != self.is_opposite, fit);
         let found = match (found, self.widens, self.is_opposite) {
             (Ok(found), ..) => found,
             (Err(why), false, false) => return Err(why),
@@ -412,8 +435,10 @@ impl<'a> Parser<'a> {
                 return Ok(if widens != is_opposite { vec![Tests::default()] } else { Vec::new() });
             }
         };
-        if let (_, Some(why)) = found {
-            self.inexact.get_or_insert_with(|| why.to_owned());
+        match found.1 {
+            Some(Inexact::Loss(why)) => _ = self.inexact.get_or_insert_with(|| why.to_owned()),
+            Some(Inexact::ByPath(how)) => _ = self.by_path.get_or_insert(how),
+            None => {}
         }
         Ok(found.0)
     }
@@ -440,7 +465,7 @@ fn exact(field: &str, operator: &str, text: &str) -> Option<String> {
     let regex = match is_regex {
         _ if is_empty => return Some(format!("{}{field}: ~.", not(!is_not))),
         _ if !has_case => return None,
-        false => format!("^{}$", literal(text)),
+        false => format!("^{}$", escaped(text)),
         true if text.trim() == text => text.to_owned(),
         true => format!("(?:{text})"),
     };
@@ -450,18 +475,6 @@ fn exact(field: &str, operator: &str, text: &str) -> Option<String> {
 
 /// Expressions that match a field without a text, or none.
 const EMPTY: [&str; 3] = ["^$", "^\\s*$", "^ *$"];
-
-/// Returns the expression that matches a text.
-fn literal(text: &str) -> String {
-    let mut all = String::new();
-    for c in text.chars() {
-        if "\\.+*?()|[]{}^$".contains(c) {
-            all.push('\\');
-        }
-        all.push(c);
-    }
-    all
-}
 
 fn variable(name: &str) -> Option<String> {
     let name = name.strip_prefix("be").unwrap_or(name);

@@ -63,8 +63,8 @@ impl EditedUrl {
         &self,
         regex: &str,
         is_not: bool,
-        widens: bool,
-    ) -> Result<(Cases, Option<&'static str>), String> {
+        fit: Fit,
+    ) -> Result<(Cases, Option<Inexact>), String> {
         let (mut all, mut inexact) = (Cases::new(), None);
         for (cases, left) in &self.parts {
             let found = match left {
@@ -74,7 +74,7 @@ impl EditedUrl {
                 // What is within a parameter stays there.
                 Left::Sorted if url_test::is_of_part(regex) => vec![url_test::of(regex)?],
                 Left::Sorted | Left::Less => {
-                    let (found, why) = without_parameters(regex, widens)?;
+                    let (found, why) = without_parameters(regex, fit)?;
                     inexact = inexact.or(why);
                     found
                 }
@@ -86,22 +86,45 @@ impl EditedUrl {
     }
 }
 
+/// The requests that are wanted where a test cannot be stated exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    More,
+    /// Fewer, if these are the requests for files by their names.
+    Files,
+    None,
+}
+
+/// Why a test is not exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inexact {
+    Loss(&'static str),
+    /// The requests are those of the path, and what it is for is only stricter.
+    ByPath(&'static str),
+}
+
 /// Returns the requests whose URLs match an expression after they have lost parameters.
-fn without_parameters(regex: &str, widens: bool) -> Result<(Cases, Option<&'static str>), String> {
+fn without_parameters(regex: &str, fit: Fit) -> Result<(Cases, Option<Inexact>), String> {
     let whole = url_test::of(regex)?;
     if whole.get("paths").is_some() {
         return Ok((vec![whole], None));
     }
-    if !widens {
-        return Err(WHY.to_owned());
+    if fit != Fit::More {
+        let files = url_test::files(regex).filter(|_| fit == Fit::Files).ok_or(WHY)?;
+        return Ok((vec![files], Some(Inexact::ByPath("only by the path, not by the query"))));
+    }
+    if let Some(paths) = url_test::paths_around(regex) {
+        return Ok((vec![paths], Some(Inexact::ByPath("by the path, whatever the query is"))));
     }
     let loose = url_test::loosened(regex);
     if url_test::is_of_part(&loose) {
-        return Ok((vec![url_test::of(&loose)?], Some(WHY)));
+        let why = "also where a parameter that is taken out has this text";
+        let why = if loose == regex { Inexact::ByPath(why) } else { Inexact::Loss(WHY) };
+        return Ok((vec![url_test::of(&loose)?], Some(why)));
     }
     let mut all: Cases = url_test::of_path(regex)?.into_iter().collect();
     all.push(Tests::one("query", "*"));
-    Ok((all, Some(WHY)))
+    Ok((all, Some(Inexact::Loss(WHY))))
 }
 
 const WHY: &str = "parameters are taken out or sorted before this test of the whole URL";

@@ -18,7 +18,12 @@ pub struct Hints<'a> {
     /// How stale a response may be while its server is healthy, as written, if that is less than
     /// the grace.
     pub healthy_grace: Option<String>,
+    /// Statements behind `vcl_recv` that have no equivalent, by subroutine.
+    pub late: BTreeMap<&'a str, Vec<&'a Statement>>,
 }
+
+/// Subroutines behind `vcl_recv` in which requests can be refused.
+const LATE: [&str; 5] = ["vcl_hit", "vcl_miss", "vcl_pass", "vcl_pipe", "vcl_backend_fetch"];
 
 /// Reads the subroutines that are not walked; reports what has no equivalent.
 pub fn read<'a>(
@@ -44,6 +49,9 @@ pub fn read<'a>(
             };
             if known == 0 {
                 out.lose(&one.at(), name, "this subroutine has no equivalent");
+                if LATE.contains(name) {
+                    hints.late.entry(name).or_default().push(one);
+                }
             }
             rest = &rest[known.clamp(1, rest.len())..];
         }
@@ -111,6 +119,18 @@ fn hit(one: &Statement, behind: &[&Statement], hints: &mut Hints<'_>) -> usize {
     match condition.as_str() {
         "if(obj.ttl>=0s)" | "if(obj.ttl>0s)" | "if(obj.ttl+obj.grace>0s)" => {
             usize::from(is_served(one))
+        }
+        // What is stale is fetched.
+        "if(!obj.ttl>0s)" | "if(!(obj.ttl>0s))" | "if(obj.ttl<=0s)" => {
+            let is_fetch = |one: &Statement| {
+                one.word(0) == "return"
+                    && ["pass", "miss", "fetch", "restart"].contains(&one.word(2))
+            };
+            let is_known = one.inner().len() == 1 && one.inner().iter().all(is_fetch);
+            if is_known {
+                hints.healthy_grace = Some("0s".to_owned());
+            }
+            usize::from(is_known)
         }
         "if(std.healthy(req.backend_hint))" => {
             let Some(grace) = healthy(one.inner()) else { return 0 };

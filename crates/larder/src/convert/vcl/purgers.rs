@@ -137,10 +137,8 @@ fn client_test(tokens: &[Token]) -> Option<(bool, &str)> {
     }
 }
 
-/// Returns whether a condition tests more than which fields a request has, or texts of those of
-/// the purge dialect.
+/// Returns whether a condition tests more than fields of the purge dialect.
 fn compares(tokens: &[Token]) -> bool {
-    let is_sign = |token: &Token| token.kind == Kind::Sign;
     let tags = TagFields::default();
     let is_known = |token: &Token| {
         let name = token.text.to_ascii_lowercase();
@@ -152,10 +150,6 @@ fn compares(tokens: &[Token]) -> bool {
         })
     };
     let words: Vec<&Token> = tokens.iter().filter(|token| token.kind == Kind::Word).collect();
-    let has_texts = tokens.iter().any(|token| token.kind == Kind::Text);
-    let has_comparison = tokens
-        .iter()
-        .any(|token| is_sign(token) && ["==", "!=", "~", "!~"].iter().any(|one| token.is(one)));
-    let are_fields = words.iter().all(|word| word.text.starts_with("req.http."));
-    !are_fields || ((has_texts || has_comparison) && !words.into_iter().all(is_known))
+    // A field that the client sends may be its key, and only its presence is tested.
+    !words.into_iter().all(is_known)
 }

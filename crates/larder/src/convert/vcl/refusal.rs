@@ -37,8 +37,35 @@ pub fn chooses_by_host(one: &Statement) -> bool {
 
 /// Returns whether a statement refuses requests.
 pub fn refuses(one: &Statement) -> bool {
-    let code: u16 = one.word(4).parse().unwrap_or(0);
-    one.word(0) == "return" && one.word(2) == "synth" && (400..500).contains(&code)
+    let is_error = one.word(4).parse().is_ok_and(|code: u16| (400..600).contains(&code));
+    one.word(0) == "return" && (one.word(2) == "fail" || (one.word(2) == "synth" && is_error))
+}
+
+/// Returns whether a statement, or one within it, keeps requests from what they ask for: by a
+/// refusal, a redirect, or a status that `vcl_synth` knows.
+pub fn turns_away(one: &Statement) -> bool {
+    let is_done = one.word(2) == "synth" && one.word(4).starts_with('2') && one.word(4).len() == 3;
+    let is_end = one.word(0) == "return" && matches!(one.word(2), "synth" | "fail");
+    (is_end && !is_done) || one.inner().iter().any(turns_away)
+}
+
+/// Returns whether the responses of a branch are not stored, and it ends for them.
+pub fn keeps_from_cache(all: &[Statement]) -> bool {
+    let is_unstored = |one: &Statement| {
+        (one.word(1), one.word(3)) == ("beresp.uncacheable", "true") && one.tokens.len() == 4
+    };
+    let is_end = |one: &Statement| one.word(0) == "return" && one.word(2) == "deliver";
+    all.iter().any(is_unstored) && all.last().is_some_and(is_end)
+}
+
+/// Returns whether statements do nothing but edit one field, by its name in lower case.
+pub fn only_edits(all: &[Statement], field: &str) -> bool {
+    let of = |one: &Statement| match one.word(0) {
+        "set" | "unset" => one.word(1).eq_ignore_ascii_case(field),
+        "if" | "else" | "elsif" | "elseif" | "elif" => only_edits(one.inner(), field),
+        _ => false,
+    };
+    !all.is_empty() && all.iter().all(of)
 }
 
 /// Returns whether a branch is for responses with a lifetime, `if (beresp.ttl > 0s && …)`, and does

@@ -380,8 +380,12 @@ const CHECKS: &[Row] = &[
         "Cache-Control removed behind a check of the lifetime",
         "sub vcl_backend_response { if (beresp.ttl <= 0s) { set beresp.uncacheable = true;
              return (deliver); } unset beresp.http.Cache-Control; set beresp.ttl = 1h; }",
-        &[ALL_PASS],
-        &[],
+        &[
+            "{ headers = ['Cache-Control: ~(?i)(?:max-age|s-maxage) *= *\"?0+(?:[^0-9]|$)', \
+             '!Cache-Control: ~(?i)s-maxage *= *\"?0*[1-9]'], store = false }",
+            "[\"Expires\", \"!Cache-Control: ~(?i)(?:max-age|s-maxage) *=\"], store = false }",
+        ],
+        &["lost condition"],
     ),
 ];
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::convert::cases::{Cases, STATUS, both_also, merge, negated};
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::source::At;
@@ -21,7 +21,7 @@ use crate::convert::vcl::idle_subs::Hints;
 use crate::convert::vcl::purgers;
 use crate::convert::vcl::refusal::{
     chooses_by_host, ends, has_lifetime, has_pass, has_uncacheable, is_answered, is_refusal,
-    refuses,
+    keeps_from_cache, only_edits, refuses, turns_away,
 };
 use crate::convert::vcl::syntax::{Kind, Statement, Token};
 use crate::convert::vcl::walk::edits::template;
@@ -32,6 +32,8 @@ pub enum Sub {
     Hash,
     Response,
     Deliver,
+    /// One behind `vcl_recv` of which only refusals are translated.
+    Late,
 }
 
 /// Response to requests whose backend is unknown.
@@ -74,6 +76,8 @@ pub struct Walk<'a> {
     is_for_stored: bool,
     /// Responses that were last said not to be stored.
     uncacheable: Cases,
+    /// Responses that no statement so far has kept from the cache.
+    storable: Cases,
     /// Statuses of which no response is stored.
     unstored: Vec<String>,
     /// The statuses beside which no other is stored.
@@ -111,6 +115,7 @@ impl<'a> Walk<'a> {
             keeps_stated: false,
             is_for_stored: false,
             uncacheable: Vec::new(),
+            storable: vec![Tests::default()],
             unstored: Vec::new(),
             stored: None,
             ttls: Vec::new(),
@@ -128,6 +133,15 @@ impl<'a> Walk<'a> {
         let rest = self.block(&statements, vec![Tests::default()], out);
         if kind == Sub::Recv {
             self.built_in(rest, out);
+        }
+    }
+
+    /// Walks what has no equivalent behind `vcl_recv`, for its refusals.
+    pub fn late(&mut self, out: &mut Output) {
+        self.kind = Sub::Late;
+        for statements in std::mem::take(&mut self.hints.late).into_values() {
+            self.within = vec![Tests::default()];
+            self.block(&statements, vec![Tests::default()], out);
         }
     }
 
@@ -193,8 +207,11 @@ impl<'a> Walk<'a> {
         let mut after: Cases = Vec::new();
         // What one branch sets, the conditions of others do not see.
         let edited = self.edited.clone();
-        if all.iter().any(|one| is_of_hits(&one.tokens)) {
+        if self.kind != Sub::Late && all.iter().any(|one| is_of_hits(&one.tokens)) {
             self.hits(all, &live, out);
+            return live;
+        }
+        if self.is_idle(all, out) {
             return live;
         }
         for (number, one) in all.iter().enumerate() {
@@ -211,16 +228,8 @@ impl<'a> Walk<'a> {
                 rest = with;
                 continue;
             }
-            if self.purges(tokens, &inner, out) {
-                continue;
-            }
-            // The key of the other branch tells the requests of this one apart.
-            let is_other_key = is_last
-                && all[..number].iter().all(|one| {
-                    let inner: Vec<&Statement> = one.inner().iter().collect();
-                    is_key(&inner)
-                });
-            if is_other_key && inner.iter().all(|one| one.word(0) == "hash_data") {
+            let others = (all.len() == 1, is_last.then(|| &all[..number]));
+            if self.is_idiom(others, tokens, &inner, (&live, &rest), out) {
                 continue;
             }
             if all.len() == 1 && self.kind == Sub::Response && has_lifetime(tokens, one) {
@@ -232,20 +241,25 @@ impl<'a> Walk<'a> {
                 self.is_for_stored = false;
                 return live;
             }
-            if self.bounds(tokens, &inner, &rest, out) {
-                continue;
-            }
-            if let Some(tests) = self.default_tests(one, tokens, &inner) {
+            if let Some(undone) = self.default_tests(one, tokens, &inner) {
+                let tests = undone.tests;
                 self.surrogates(tokens, &rest, out);
+                if undone.has_lifetime {
+                    self.without_lifetime(&rest, out);
+                }
                 self.keeps_stated |= tokens.iter().any(|token| token.text == "beresp.ttl");
                 rest = self.stated(one, (tests, number == 0), rest, &edited, &mut after, out);
                 continue;
             }
             // The opposite is needed only if something runs under it.
-            let is_decided = self.kind == Sub::Recv && is_answered(one.inner());
+            let is_decided = matches!(self.kind, Sub::Recv | Sub::Late) && is_answered(one.inner());
             let has_others = !is_decided && (number + 1 < all.len() || ends(one.inner()));
             let branch = Branch { one, tokens, is_last, is_first: number == 0, has_others };
+            let is_storable = self.kind == Sub::Response && rest == self.storable;
             let (ended, others) = self.branch(&branch, rest, &edited, out);
+            if is_storable && keeps_from_cache(one.inner()) {
+                self.storable.clone_from(&others);
+            }
             after.extend(ended);
             rest = others;
         }
@@ -259,6 +273,33 @@ impl<'a> Walk<'a> {
         if ends { after } else { live }
     }
 
+    /// Reads a branch that has no need of its condition, with whether it is the only one, and the
+    /// branches before an `else`. Returns false if it is another.
+    fn is_idiom(
+        &mut self,
+        (is_alone, before): (bool, Option<&[&Statement]>),
+        tokens: &[Token],
+        inner: &[&'a Statement],
+        (live, rest): (&Cases, &Cases),
+        out: &mut Output,
+    ) -> bool {
+        if self.kind == Sub::Recv && self.purges(tokens, inner, out) {
+            return true;
+        }
+        // Codings and streams of responses are the same for all.
+        let is_coding =
+            |one: &&Statement| matches!(one.word(1), "beresp.do_gzip" | "beresp.do_stream");
+        if is_alone && inner.iter().all(is_coding) {
+            self.block(inner, live.clone(), out);
+            return true;
+        }
+        let has_key = |one: &&Statement| is_key(&one.inner().iter().collect::<Vec<_>>());
+        // The key of the other branch tells the requests of this one apart.
+        let is_other_key = before.is_some_and(|before| before.iter().all(has_key))
+            && inner.iter().all(|one| one.word(0) == "hash_data");
+        is_other_key || self.bounds(tokens, inner, rest, out)
+    }
+
     /// Returns the tests that have to be stated of a branch that does what Larder does; `None` if
     /// it does something else.
     fn default_tests<'t>(
@@ -266,7 +307,7 @@ impl<'a> Walk<'a> {
         one: &Statement,
         tokens: &'t [Token],
         inner: &[&Statement],
-    ) -> Option<Vec<&'t [Token]>> {
+    ) -> Option<careful::Undone<'t>> {
         if !careful::is_default(tokens, inner) {
             return None;
         }
@@ -307,18 +348,16 @@ impl<'a> Walk<'a> {
         let inner: Vec<&Statement> = one.inner().iter().collect();
         // More in the key makes no response wrong.
         let is_key = self.kind == Sub::Hash && is_key(&inner);
-        let is_always = is_last || is_key || tidies_url(tokens, &inner);
-        let is_refusal = is_refusal(one.inner());
-        let acls = self.acls;
-        let parse = |widens: bool| {
-            let mut parser = Parser::new(tokens, acls, edited, widens);
-            Ok::<_, String>((parser.parse()?, parser.inexact))
-        };
+        let is_always = is_last
+            || is_key
+            || tidies_url(tokens, &inner)
+            || (!has_others && unsets_tested(tokens, &inner));
+        let (is_refusal, acls) = (is_refusal(one.inner()), self.acls);
         // Each request is in one of both, so that what is behind keeps it out.
         let opposite = || Parser::new(tokens, acls, edited, is_refusal).parse_opposite();
         let found = match is_always {
             true => Ok((vec![Tests::default()], None)),
-            false => parse(is_refusal),
+            false => parsed(branch, acls, edited, is_refusal, out),
         };
         let split = found.and_then(|(cases, mut inexact)| {
             // A key for fewer requests would mix their responses.
@@ -333,13 +372,16 @@ impl<'a> Walk<'a> {
             Ok((both_also(&rest, &cases)?, cases, others, inexact))
         });
         let what = one.text();
-        let wide = || parse(true).and_then(|(wide, _)| both_also(&rest, &wide));
+        let wide = |out: &mut Output| {
+            let found = parsed(branch, acls, edited, true, out);
+            found.and_then(|(wide, _)| both_also(&rest, &wide))
+        };
         match split {
             Ok((cases, own, others, inexact)) => {
                 if let Some(why) = inexact {
                     out.lose(&one.at(), &what, &why);
                     if !is_refusal {
-                        let wide = wide().unwrap_or_else(|_| rest.clone());
+                        let wide = wide(out).unwrap_or_else(|_| rest.clone());
                         self.keep_out(one, &wide, out);
                     }
                 }
@@ -354,7 +396,7 @@ impl<'a> Walk<'a> {
                 (self.block(&inner, rest.clone(), out), rest)
             }
             Err(why) => {
-                match wide().ok().filter(|_| !is_refusal && self.kind != Sub::Hash) {
+                match wide(out).ok().filter(|_| !is_refusal && self.kind != Sub::Hash) {
                     Some(wide) => {
                         out.lose(&one.at(), &what, &why);
                         self.keep_out(one, &wide, out);
@@ -402,14 +444,17 @@ impl<'a> Walk<'a> {
     fn keep_out(&self, one: &Statement, cases: &Cases, out: &mut Output) {
         let inner = one.inner();
         let (key, value) = match self.kind {
-            Sub::Recv if inner.iter().any(refuses) => ("deny", "true"),
+            Sub::Recv | Sub::Deliver | Sub::Late if inner.iter().any(turns_away) => {
+                ("deny", "true")
+            }
             Sub::Recv if chooses_by_host(one) => ("respond", NO_BACKEND),
             Sub::Recv if has_pass(inner) => ("bypass", "true"),
             Sub::Response if has_uncacheable(inner) => ("store", "false"),
             _ => return,
         };
         for case in cases {
-            self.rule("more requests", case, |rule| rule.set(key, value), out);
+            let case = if key == "deny" { of_request(case) } else { case.clone() };
+            self.rule("more requests", &case, |rule| rule.set(key, value), out);
         }
     }
 
@@ -425,15 +470,44 @@ impl<'a> Walk<'a> {
             for case in live {
                 self.rule("lost condition", case, |rule| rule.set("bypass", "true"), out);
             }
-        } else if self.kind == Sub::Recv && one.inner().iter().any(refuses) {
+        } else if self.kind != Sub::Response && one.inner().iter().any(turns_away) {
             out.lose(&one.at(), what, &format!("{why}: denied to all"));
             for case in live {
-                let mut rule = RuleDraft::new("lost condition", case);
+                let mut rule = RuleDraft::new("lost condition", &of_request(case));
                 rule.set("deny", "true");
                 rule.push(out);
             }
         } else {
             out.lose(&one.at(), what, why);
+        }
+    }
+
+    /// Returns whether branches do nothing that Larder does not do by itself, or one loss.
+    fn is_idle(&self, all: &[&Statement], out: &mut Output) -> bool {
+        let only = |field| all.iter().all(|one| only_edits(one.inner(), field));
+        let Some(first) = all.first() else { return false };
+        if self.kind == Sub::Response && only("beresp.http.vary") {
+            let reason = "Vary stays as the server sends it: more copies are stored";
+            out.lose(&first.at(), &first.text(), reason);
+            return true;
+        }
+        if self.kind != Sub::Recv {
+            return false;
+        }
+        let inner: Vec<&Statement> = first.inner().iter().collect();
+        if only("req.http.accept-encoding") {
+            out.note(&first.at(), &first.text(), "codings are agreed on with each client");
+        }
+        only("req.http.accept-encoding")
+            || only("req.http.x-forwarded-for")
+            || (all.len() == 1 && self.is_step(&first.tokens[1..], &inner))
+    }
+
+    /// Keeps responses from the cache whose lifetime is not above zero.
+    fn without_lifetime(&self, rest: &Cases, out: &mut Output) {
+        for test in careful::without_lifetime() {
+            let cases = both_also(rest, &vec![test]).unwrap_or_else(|_| rest.clone());
+            self.each("not stored", &cases, false, |rule| rule.set("store", "false"), out);
         }
     }
 
@@ -535,6 +609,11 @@ impl<'a> Walk<'a> {
     fn statement(&mut self, one: &'a Statement, live: Cases, out: &mut Output) -> Cases {
         let what = one.text();
         match one.word(0) {
+            word if self.kind == Sub::Late && !matches!(word, "return" | "call") => {
+                if turns_away(one) {
+                    self.lost(one, &what, "it depends on what was before", &live, out);
+                }
+            }
             "return" => return self.returned(one, live, out),
             "call" => {
                 let called = self.subs.get(one.word(1)).cloned().unwrap_or_default();
@@ -564,6 +643,10 @@ impl<'a> Walk<'a> {
             "synthetic" | "std.log" | "std.collect" | "std.syslog" => {
                 out.lose(&one.at(), &what, "no equivalent of this statement");
             }
+            "ban" if one.tokens.len() == 4 && one.tokens[2].kind == Kind::Word => {
+                let reason = "a URL or field alone is no ban: Varnish refuses it, too";
+                out.note(&one.at(), &what, reason);
+            }
             "ban" | "std.ban" => {
                 self.has_lost_ban = true;
                 out.lose(&one.at(), &what, "purge by prefix, host or tag instead");
@@ -584,7 +667,8 @@ impl<'a> Walk<'a> {
                     self.rule(action, case, |rule| rule.set("bypass", "true"), out);
                 }
             }
-            (Sub::Recv, "synth") => {
+            (Sub::Deliver, "synth") => self.replaced(one, &live, out),
+            (Sub::Recv | Sub::Late, "synth") => {
                 let redirect = self.redirect(one);
                 for case in &live {
                     let mut rule = RuleDraft::new("synth", case);
@@ -598,7 +682,7 @@ impl<'a> Walk<'a> {
                             rule.set("respond", text("501 Not converted: ban"));
                         }
                         200..600 => {
-                            let text_of = format!("{code} {}", escaped(reason));
+                            let text_of = format!("{code} {}", braced(reason));
                             rule.set("respond", text(text_of.trim()));
                         }
                         _ => {
@@ -610,13 +694,14 @@ impl<'a> Walk<'a> {
                     rule.push(out);
                 }
             }
-            (Sub::Recv, "fail") => {
+            (Sub::Recv | Sub::Late | Sub::Deliver, "fail") => {
                 for case in &live {
-                    self.rule("fail", case, |rule| rule.set("deny", "true"), out);
+                    self.rule("fail", &of_request(case), |rule| rule.set("deny", "true"), out);
                 }
             }
             (Sub::Recv, "hash" | "lookup") | (Sub::Hash, "lookup") | (Sub::Deliver, "deliver") => {}
-            (Sub::Response, "deliver") => {}
+            (Sub::Response, "deliver") | (Sub::Late, _) => {}
+            (Sub::Response, "abandon") if self.abandons(&live, out) => {}
             (Sub::Response, "pass") => {
                 for case in &live {
                     self.rule("not stored", case, |rule| rule.set("store", "false"), out);
@@ -630,6 +715,55 @@ impl<'a> Walk<'a> {
             }
         }
         Vec::new()
+    }
+
+    /// Reads `return (synth(…))` of `vcl_deliver`: in place of errors a page, otherwise a denial,
+    /// whatever the response is.
+    fn replaced(&self, one: &Statement, live: &Cases, out: &mut Output) {
+        let status = one.word(4);
+        let reason = one.tokens.get(6).filter(|token| token.kind == Kind::Text);
+        let is_status = status.parse().is_ok_and(|code: u16| (400..600).contains(&code));
+        for case in live {
+            let page = reason.filter(|_| is_status && is_of_errors(case));
+            if let (Some(page), Some(statuses)) = (page, case.get(STATUS)) {
+                let pages =
+                    statuses.iter().map(|of| format!("{of} {status} {}", braced(&page.text)));
+                let pages: Vec<String> = pages.collect();
+                let mut rule = RuleDraft::new("synth", &of_request(case));
+                rule.continues = true;
+                rule.set("error-page", list(&pages));
+                rule.push(out);
+                continue;
+            }
+            if !turns_away(one) || is_of_errors(case) {
+                out.lose(&one.at(), &one.text(), "no equivalent of this end");
+                continue;
+            }
+            if *case != of_request(case) {
+                out.lose(&one.at(), &one.text(), "denied whatever the response is");
+            }
+            self.rule("synth", &of_request(case), |rule| rule.set("deny", "true"), out);
+        }
+    }
+
+    /// Reads `return (abandon)` for errors, in place of which Varnish sends 503. Returns false if
+    /// it is for other responses.
+    fn abandons(&mut self, live: &Cases, out: &mut Output) -> bool {
+        if !live.iter().all(is_of_errors) {
+            return false;
+        }
+        for case in live {
+            let statuses = case.get(STATUS).cloned().unwrap_or_default();
+            let page = |of: &String| format!("{of} 503 Service Unavailable");
+            let pages: Vec<String> = statuses.iter().map(page).collect();
+            self.rule("not stored", case, |rule| rule.set("store", "false"), out);
+            let mut rule = RuleDraft::new("abandon", &of_request(case));
+            rule.continues = true;
+            rule.set("error-page", list(&pages));
+            rule.push(out);
+            self.unstored.extend(statuses);
+        }
+        true
     }
 
     /// Returns the redirect that `vcl_synth` makes of `return (synth(…))`.
@@ -659,6 +793,58 @@ impl<'a> Walk<'a> {
             self.rule(name, case, edit, out);
         }
     }
+}
+
+/// Reads the condition of a branch: its cases, and why they are not exact.
+fn parsed(
+    branch: &Branch<'_>,
+    acls: &Acls,
+    edited: &Edited,
+    widens: bool,
+    out: &mut Output,
+) -> Result<(Cases, Option<String>), String> {
+    let one = branch.one;
+    let mut parser = Parser::new(branch.tokens, acls, edited, widens);
+    let is_removal = |one: &Statement| one.word(0) == "unset" && is_of_cookies(one);
+    parser.may_narrow = one.inner().iter().all(is_removal);
+    let cases = parser.parse()?;
+    let mut inexact = parser.inexact;
+    match parser.by_path {
+        // A refusal is not to be for other requests.
+        Some(how) if one.inner().iter().any(refuses) => {
+            inexact.get_or_insert_with(|| how.to_owned());
+        }
+        Some(how) => out.note(&one.at(), &one.text(), how),
+        None => {}
+    }
+    Ok((cases, inexact))
+}
+
+/// Returns the tests of the request alone.
+fn of_request(case: &Tests) -> Tests {
+    let mut case = case.clone();
+    case.0.retain(|(key, _)| key != STATUS && !key.starts_with("responses."));
+    case
+}
+
+/// Returns whether a case is for some statuses of errors.
+fn is_of_errors(case: &Tests) -> bool {
+    let is_error = |status: &String| status.starts_with(['4', '5']);
+    case.get(STATUS).is_some_and(|all| all.iter().all(is_error)) && !case.is_of_response()
+}
+
+/// Returns whether a statement removes cookies.
+fn is_of_cookies(one: &Statement) -> bool {
+    let name = one.word(1).to_ascii_lowercase();
+    matches!(name.as_str(), "req.http.cookie" | "bereq.http.cookie" | "beresp.http.set-cookie")
+}
+
+/// Returns whether a branch removes the field whose presence it tests, which needs no condition.
+fn unsets_tested(tokens: &[Token], inner: &[&Statement]) -> bool {
+    let [open, name, close] = tokens else { return false };
+    let is_own =
+        |one: &&Statement| one.word(0) == "unset" && one.word(1).eq_ignore_ascii_case(&name.text);
+    open.is("(") && close.is(")") && !inner.is_empty() && inner.iter().all(is_own)
 }
 
 /// Returns the requests of the other branches, where `opposite` is that of the condition.

@@ -1,7 +1,7 @@
 //! Edits of fields, cookies and URLs, and what is put into the key.
 
 use crate::convert::cases::{Cases, both_also, merge};
-use crate::convert::nginx::values::escaped;
+use crate::convert::nginx::values::braced;
 use crate::convert::output::{Output, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
 use crate::convert::vcl::edited_url::Left;
@@ -27,6 +27,8 @@ impl Walk<'_> {
                         self.rule("deliver", case, |rule| rule.add("client-set", entry), out);
                     }
                 }
+                // No stored response has a cookie.
+                ("unset", Some(field)) if field.eq_ignore_ascii_case("set-cookie") => {}
                 _ => out.lose(&one.at(), &one.text(), "hits are not counted"),
             }
         }
@@ -125,7 +127,10 @@ impl Walk<'_> {
             }
             // Bodies pass as they come, in all cases.
             "beresp.do_stream" => Ok(()),
-            "beresp.do_esi" => Err("pages are not put together from parts (ESI)".to_owned()),
+            "beresp.do_esi" => {
+                lose_esi(value, out);
+                Ok(())
+            }
             _ if name.starts_with("beresp.") && !name.contains(".http.") => {
                 self.response(name, first, value.len(), live, out)
             }
@@ -207,6 +212,11 @@ impl Walk<'_> {
         if field.eq_ignore_ascii_case("x-forwarded-for") && key == "request-set" {
             return Ok(());
         }
+        let is_esi = |token: &Token| token.text.contains("ESI");
+        if field.eq_ignore_ascii_case("surrogate-capability") && value.iter().any(is_esi) {
+            lose_esi(value, out);
+            return Ok(());
+        }
         // Rules and keys have the host without a port anyway.
         if field.eq_ignore_ascii_case("host") && idioms::removes_port(value) {
             return Ok(());
@@ -251,6 +261,11 @@ impl Walk<'_> {
                 }
             }
             Some(field) if is_single && field.eq_ignore_ascii_case("host") => {}
+            Some(field) if is_single && is_claimed(field) => {
+                let why = "counts from proxies in forwarded.trust only: the cache is not used";
+                out.lose(&one.at(), &one.text(), why);
+                self.each("hash", live, false, |rule| rule.set("bypass", "true"), out);
+            }
             Some(field) if is_single => {
                 self.each("hash", live, false, |rule| rule.add("key-headers", field), out);
             }
@@ -260,6 +275,19 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Reports that pages are not put together.
+fn lose_esi(value: &[Token], out: &mut Output) {
+    let at = value.first().map(|token| token.at.clone()).unwrap_or_default();
+    let reason = "pages are not put together from parts: the capability is not announced";
+    out.lose_once(&at, "ESI", reason);
+}
+
+/// Returns whether Larder removes a field from requests of clients, other than that of the scheme.
+fn is_claimed(field: &str) -> bool {
+    let field = field.to_ascii_lowercase();
+    semantics::claims::is_claim(&field) && field != "x-forwarded-proto"
 }
 
 /// Fields of connections, which rules do not edit.
@@ -282,7 +310,7 @@ pub(super) fn template(value: &[Token]) -> Option<String> {
     let mut all = String::new();
     for token in value {
         match (&token.kind, token.text.as_str()) {
-            (Kind::Text, text) => all.push_str(&escaped(text)),
+            (Kind::Text, text) => all.push_str(&braced(text)),
             (Kind::Sign, "+") => {}
             (Kind::Word, "client.ip") => all.push_str("{client_ip}"),
             (Kind::Word, "req.url" | "bereq.url") => all.push_str("{uri}"),

@@ -60,7 +60,10 @@ impl Walk<'_> {
         if is_off {
             self.uncacheable.clone_from(live);
         }
-        let has_status = live.iter().any(|case| self.is_for_some(case));
+        let has_status = *live != self.storable && live.iter().any(|case| self.is_for_some(case));
+        let whole = vec![Tests::default()];
+        let is_grace = matches!(name, "beresp.grace" | "beresp.keep");
+        let live = if *live == self.storable && is_grace { &whole } else { live };
         match name {
             "beresp.uncacheable" | "beresp.ttl"
                 if value == "0s" && live.iter().all(|case| case.get(STATUS).is_none()) =>
