@@ -106,7 +106,7 @@ const VCL: &[Row] = &[
     vcl(
         "a failure of a fetch",
         "sub vcl_backend_fetch { if (bereq.http.X-A == \"b\") { return (fail); } }",
-        &["headers = [\"X-A: ~^b$\"]\nthen = \"continue\"\ndeny = true"],
+        &["headers = [\"X-A: ~^b$\"]\nrespond = \"503 Service Unavailable\""],
         &[],
     ),
     vcl(
@@ -152,7 +152,8 @@ const VCL: &[Row] = &[
         "acl p { \"10.0.0.0\"/8; } sub vcl_recv { if (req.method == \"PURGE\") {
              if (client.ip !~ p) { return (synth(405)); }
              if (!req.http.X-Key) { return (synth(405)); } return (purge); } }",
-        &[],
+        // Otherwise purges are passed on.
+        &["from = [\"0.0.0.0/32\"]"],
         &["10.0.0.0"],
     ),
 ];

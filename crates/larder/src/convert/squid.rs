@@ -47,6 +47,9 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     let is_accelerator =
         lines.iter().any(|line| line.word(0) == "http_port" && line.words.iter().any(is_accel));
     squid.is_accelerator = is_accelerator;
+    if is_accelerator {
+        out.set("forwarded.add", list(&["x-forwarded-for"]));
+    }
     squid.further_access(&lines, &mut out);
     for line in &lines {
         squid.line(line, &mut out);

@@ -536,7 +536,13 @@ fn other_spellings(scope: &Scope<'_>) -> Alternatives {
 }
 
 fn key(scope: &Scope<'_>, rule: &mut RuleDraft, out: &mut Output) {
-    let Some(key) = scope.get("proxy_cache_key") else { return };
+    let Some(key) = scope.get("proxy_cache_key") else {
+        // The key is the URL that is asked for.
+        if rule.has("remove-query") {
+            rule.set("query-keep", "[]");
+        }
+        return;
+    };
     const PLAIN: [&str; 15] = [
         "request_uri",
         "request_method",

@@ -278,7 +278,7 @@ const ENDS: &[Row] = &[
         "an accelerator without access",
         "http_port 80 accel defaultsite=a.test
              cache_peer 10.0.0.1 parent 80 0 originserver",
-        &["[[access]]\naction = \"deny\""],
+        &["[[access]]\naction = \"deny\"", "add = [\"x-forwarded-for\"]"],
         &["allow"],
     ),
     squid(

@@ -569,7 +569,8 @@ impl<'a> Walk<'a> {
             (Ok(Some(acl)), Some(old)) if old == list(&acl.networks) => {}
             (Ok(None), Some(_)) => {}
             (Ok(None), None) => {
-                out.lose(&at, "purge", "purge.from names the networks that may purge: set it");
+                let why = "purge.from names the networks that may purge: set it";
+                self.no_purges(&at, why, out);
             }
             (Ok(Some(_)), Some(_)) => self.no_purges(&at, "methods have different acls", out),
             (Err(why), _) => self.no_purges(&at, &why, out),
@@ -580,7 +581,8 @@ impl<'a> Walk<'a> {
     /// Reports a test of clients that purge that has no equivalent: no client may.
     fn no_purges(&self, at: &At, why: &str, out: &mut Output) {
         out.lose(at, "purge", &format!("{why}: no client may purge"));
-        out.set("purge.from", "[]".to_owned());
+        // Without a network, purges would be passed on.
+        out.set("purge.from", list(&["0.0.0.0/32"]));
     }
 
     fn rule(&self, name: &str, case: &Tests, with: impl FnOnce(&mut RuleDraft), out: &mut Output) {
@@ -696,7 +698,9 @@ impl<'a> Walk<'a> {
             }
             (Sub::Recv | Sub::Late | Sub::Deliver, "fail") => {
                 for case in &live {
-                    self.rule("fail", &of_request(case), |rule| rule.set("deny", "true"), out);
+                    let mut rule = RuleDraft::new("fail", &of_request(case));
+                    rule.set("respond", text("503 Service Unavailable"));
+                    rule.push(out);
                 }
             }
             (Sub::Recv, "hash" | "lookup") | (Sub::Hash, "lookup") | (Sub::Deliver, "deliver") => {}
