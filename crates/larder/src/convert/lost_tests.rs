@@ -201,6 +201,14 @@ const SQUID: &[Row] = &[
         &[],
     ),
     squid(
+        "proxies in front",
+        "acl front src 10.0.0.1
+             follow_x_forwarded_for allow front
+             follow_x_forwarded_for deny all",
+        &["trust = [\"10.0.0.1\"]"],
+        &["not converted"],
+    ),
+    squid(
         "bounds of refresh patterns",
         "refresh_pattern \\.a$ 0 20% 60 reload-into-ims
              refresh_pattern \\.b$ 60 20% 90 override-expire ignore-no-cache

@@ -361,6 +361,10 @@ impl Squid {
             "visible_hostname" => {
                 out.set("pseudonym", text(line.word(1).split('.').next().unwrap_or_default()));
             }
+            "auth_param" => {
+                out.lose_once(&line.at, "auth_param", "clients are not asked for names")
+            }
+            "follow_x_forwarded_for" => self.forwarded_by(line, out),
             // A name is that of a page, as those of error_directory.
             "deny_info" if line.word(1).contains(':') || line.word(1) == "TCP_RESET" => {
                 out.lose(&line.at, "deny_info", "denied requests get 403 and a short text");
@@ -694,6 +698,20 @@ impl Squid {
         }
         out.lose(&line.at, what, &format!("{why}: nothing is allowed from here on"));
         deny_all(out);
+    }
+
+    /// Reads the proxies in front whose `X-Forwarded-For` counts. A denial is what Larder does.
+    fn forwarded_by(&self, line: &Line, out: &mut Output) {
+        let lists = self.lists(line.words.get(2..).unwrap_or_default());
+        match (line.word(1), lists.as_ref().map(Option::as_deref)) {
+            ("deny", Ok(Some([]))) => {}
+            ("allow", Ok(Some([(false, "clients", values)])))
+                if out.get("forwarded.trust").is_none() =>
+            {
+                out.set("forwarded.trust", list(values));
+            }
+            _ => out.lose(&line.at, &line.words.join(" "), "name the proxies in forwarded.trust"),
+        }
     }
 
     /// Reads `cache`, `send_hit` and `store_miss`.

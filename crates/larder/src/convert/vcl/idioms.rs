@@ -20,7 +20,7 @@ pub enum Edit {
 /// Steps that only tidy up before or after another edit.
 const COOKIE_STEPS: [&str; 9] =
     ["; +", ";[^ ][^;]*", "^[; ]+|[; ]+$", "^;\\s*", "^; ", "; *$", "^;", ";\\s*$", "^(;|\\s)+"];
-const URL_STEPS: [&str; 15] = [
+const URL_STEPS: [&str; 16] = [
     "\\#.*$",
     "#.*$",
     "^http[s]?://",
@@ -36,6 +36,7 @@ const URL_STEPS: [&str; 15] = [
     "(\\?&|\\?$)",
     "[?|&]+$",
     "(\\?|\\&)$",
+    "(\\?|&)\\.*$",
 ];
 
 /// Returns the meaning of the value that is assigned to `Cookie`.

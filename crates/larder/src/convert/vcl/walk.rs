@@ -140,9 +140,25 @@ impl<'a> Walk<'a> {
     pub fn late(&mut self, out: &mut Output) {
         self.kind = Sub::Late;
         for statements in std::mem::take(&mut self.hints.late).into_values() {
+            if !self.turn_away(&statements, 0) {
+                continue;
+            }
             self.within = vec![Tests::default()];
             self.block(&statements, vec![Tests::default()], out);
         }
+    }
+
+    /// Returns whether statements, or those of called subroutines, refuse requests.
+    fn turn_away(&self, all: &[&Statement], depth: usize) -> bool {
+        let of = |one: &&Statement| {
+            let called = (one.word(0) == "call").then(|| self.subs.get(one.word(1))).flatten();
+            let inner: Vec<&Statement> = one.inner().iter().collect();
+            turns_away(one)
+                || self.turn_away(&inner, depth + 1)
+                || called.is_some_and(|called| self.turn_away(called, depth + 1))
+        };
+        // What is nested too deeply may refuse.
+        depth > CALLS_MAX || all.iter().any(of)
     }
 
     /// Requests with a cookie or credentials pass, unless `vcl_recv` returned before.
@@ -642,7 +658,9 @@ impl<'a> Walk<'a> {
             // Conditions look at every line of Cookie.
             "std.collect" if one.word(2).eq_ignore_ascii_case("req.http.cookie") => {}
             "std.collect" if self.is_for_stored => {}
-            "synthetic" | "std.log" | "std.collect" | "std.syslog" => {
+            // Larder has no log of the kind.
+            "std.log" => {}
+            "synthetic" | "std.collect" | "std.syslog" => {
                 out.lose(&one.at(), &what, "no equivalent of this statement");
             }
             "ban" if one.tokens.len() == 4 && one.tokens[2].kind == Kind::Word => {
