@@ -66,7 +66,7 @@ fn settings_without_an_effect_of_their_own_are_no_loss() {
 }
 
 #[test]
-fn applications_send_files_and_origins_paths() {
+fn files_paths_and_purges_are_taken_over() {
     check(&[
         Row {
             name: "files of the application",
@@ -79,6 +79,14 @@ fn applications_send_files_and_origins_paths() {
                 "request-remove = [\"X-Sendfile-Type\", \"X-Accel-Mapping\"]",
                 "allow-methods = [\"GET\", \"HEAD\"]",
             ],
+            lacks: &[],
+            losses: &[],
+        },
+        Row {
+            name: "purges",
+            text: "server { listen 80; location / { proxy_pass http://a; proxy_cache z;
+            proxy_cache_purge PURGE from 127.0.0.1 10.0.0.0/8; http2_max_requests 9; } }",
+            has: &["[purge]\nfrom = [\"127.0.0.1\", \"10.0.0.0/8\"]"],
             lacks: &[],
             losses: &[],
         },

@@ -73,6 +73,13 @@ const NGINX: &[Row] = &[
         &["key-headers"],
     ),
     nginx(
+        "networks that purge some locations",
+        "server { location / { CACHED proxy_cache_purge PURGE from 127.0.0.1 10.0.0.0/8; }
+             location /a/ { CACHED proxy_cache_purge PURGE from 127.0.0.1; } }",
+        &["[purge]\nfrom = [\"127.0.0.1\"]"],
+        &[],
+    ),
+    nginx(
         "the default server of another port",
         "server { listen 80; listen 81; server_name a.test; location / { proxy_pass http://a; } }
              server { listen 81 default_server; deny all; location / { proxy_pass http://a; } }",

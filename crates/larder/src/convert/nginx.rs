@@ -257,6 +257,8 @@ const TIMES: [(&str, &[&str]); 6] = [
 fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
     // nginx guesses no lifetimes, and adds no fields that it is not told to.
     out.set("caching.heuristic-percent", "0".to_owned());
+    // nginx does not look at Cache-Control of requests.
+    out.set("caching.client-reload", text("ignore"));
     let mut all = Vec::new();
     walk(block, &mut |one| all.push(one));
     let sends = |field: &str| {
@@ -290,11 +292,31 @@ fn general(scope: &Scope<'_>, block: &[Directive], out: &mut Output) {
             out.lose(&field.at, "real_ip_header", "the client is named in X-Forwarded-For");
         }
     }
+    purgers(&all, out);
     forwarded::account(&all, out);
     media_types::general(block, out);
     resolver(&all, out);
     hostname(&all, out);
     access_log::general(scope, &all, out);
+}
+
+/// Sets the networks that may purge by the method PURGE: those of all locations that say so.
+fn purgers(all: &[&Directive], out: &mut Output) {
+    let mut lists = all.iter().filter(|one| known::is_purge_method(one));
+    let Some(first) = lists.next() else { return };
+    let mut networks = first.args[2..].to_vec();
+    for other in lists.filter(|other| other.args != first.args) {
+        networks.retain(|network| other.args[2..].contains(network));
+        let reason = "is one for all sites: the networks of all lists were taken";
+        out.lose(&other.at, &other.name, reason);
+    }
+    let networks: Vec<&str> = match networks.iter().any(|network| network == "all") {
+        true => vec!["0.0.0.0/0", "::/0"],
+        // Without a network, purges would be passed on.
+        false if networks.is_empty() => vec!["0.0.0.0/32"],
+        false => networks.iter().map(String::as_str).collect(),
+    };
+    out.set("purge.from", list(&networks));
 }
 
 /// Sets the longest of several times, a loss where they differ.

@@ -68,6 +68,8 @@ pub fn convert(path: &Path, source: &str) -> Result<Output, String> {
     backends.write(&mut out);
     out.set("forwarded.add", list(&["x-forwarded-for"]));
     out.set("caching.heuristic-percent", "0".to_owned());
+    // Varnish does not look at Cache-Control of requests.
+    out.set("caching.client-reload", text("ignore"));
     let hints = idle_subs::read(&subs, &READ, &mut out);
     let grace = hints.healthy_grace.as_deref().map_or("10s", |grace| shorter(grace, "10s"));
     let grace = time(grace).unwrap_or_default();

@@ -136,6 +136,28 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("zone", "the state of servers is shared"),
     ("keepalive_time", "`upstream.idle-timeout`"),
     ("log_format", "translated where access_log names it"),
+    ("thread_pool", "the cache is read with io_uring"),
+    ("worker_aio_requests", "the cache is read with io_uring"),
+    ("timer_resolution", "one clock"),
+    ("lock_file", "one process"),
+    ("working_directory", "the service sets it"),
+    ("debug_connection", "`log-level`"),
+    ("postpone_output", "heads and bodies are sent together"),
+    ("send_lowat", "heads and bodies are sent together"),
+    ("proxy_send_lowat", "heads and bodies are sent together"),
+    ("subrequest_output_buffer_size", "there are no subrequests"),
+    ("http2_recv_timeout", "`client.idle-timeout`"),
+    ("http2_idle_timeout", "`client.idle-timeout`"),
+    ("http2_max_field_size", "heads up to `client.head-size`"),
+    ("http2_max_header_size", "heads up to `client.head-size`"),
+    ("http2_max_requests", "connections are not counted"),
+    ("http2_chunk_size", "internal memory"),
+    ("http2_body_preread_size", "internal memory"),
+    ("http2_recv_buffer_size", "internal memory"),
+    ("gzip_window", "internal memory"),
+    ("gzip_hash", "internal memory"),
+    ("gzip_no_buffer", "internal memory"),
+    ("charset_types", "files of text have charset=utf-8"),
     ("limit_req_log_level", "the access log has the outcome DENIED(rate)"),
     ("limit_conn_log_level", "the access log has the outcome DENIED(concurrent)"),
 ];
@@ -301,6 +323,9 @@ pub fn loss(directive: &Directive) -> Option<&'static str> {
     if directive.args == ["off"] && OFF.contains(&name) {
         return None;
     }
+    if is_purge_method(directive) {
+        return None;
+    }
     // The rules of what a check is for say that it is lost.
     if is_check(name) {
         return None;
@@ -310,4 +335,11 @@ pub fn loss(directive: &Directive) -> Option<&'static str> {
     }
     let lost = LOST.iter().find(|(begin, _)| name.starts_with(begin));
     Some(lost.map_or("unknown directive", |(_, reason)| reason))
+}
+
+/// Returns whether a directive lets clients purge by the method PURGE: `proxy_cache_purge PURGE
+/// from 127.0.0.1`.
+pub fn is_purge_method(directive: &Directive) -> bool {
+    let is_from = directive.args.get(1).is_some_and(|word| word == "from");
+    directive.name == "proxy_cache_purge" && directive.arg(0) == "PURGE" && is_from
 }

@@ -84,10 +84,12 @@ impl Walk<'_> {
             "beresp.grace" => {
                 let healthy = self.hints.healthy_grace.as_deref().unwrap_or(first);
                 let healthy = time(shorter(healthy, first)).ok_or("expected a duration")?;
+                // What is stale is fetched, whether the server answers or not.
+                let value = if healthy == "0s" { &healthy } else { &value };
                 let with = |rule: &mut RuleDraft| {
                     rule.set("stale-while-revalidate", text(&healthy));
                     for key in ["stale-if-error", "stale-when-unreachable"] {
-                        rule.set(key, text(&value));
+                        rule.set(key, text(value));
                     }
                 };
                 self.each("grace", live, false, with, out);
