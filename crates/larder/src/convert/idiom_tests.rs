@@ -387,6 +387,7 @@ fn steps_of_vcl_that_larder_does_by_itself_are_no_loss() {
             if (req.method == \"PURGE\") { if (client.ip !~ p) { return (synth(405)); }
             return (purge); } if (req.http.Cache-Control ~ \"no-cache\") { ban(req.url); } }
             sub vcl_hit { if (!obj.ttl > 0s) { return (pass); } }
+            sub vcl_purge { set req.method = \"GET\"; return (restart); }
             sub vcl_deliver { if (obj.hits > 0) { unset resp.http.Set-Cookie; } }",
             has: &[
                 "request-remove = [\"X-A\"]",

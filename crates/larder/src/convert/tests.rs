@@ -533,7 +533,7 @@ fn vcl_subroutines_that_do_what_larder_does() {
         }
         sub vcl_backend_response { set beresp.grace = 6h; }",
     );
-    assert_eq!(losses, ["23: vcl_purge", "30: vcl_synth"], "{toml}");
+    assert_eq!(losses, ["30: vcl_synth"], "{toml}");
     for text in [
         "redirect = \"301 https://www.a.test{uri}\"",
         "stale-while-revalidate = \"10s\"",

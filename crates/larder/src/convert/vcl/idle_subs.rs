@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::convert::output::Output;
 use crate::convert::units_of_others::time;
+use crate::convert::vcl::refusal::turns_away;
 use crate::convert::vcl::syntax::{Statement, Token};
 
 /// Redirects of `vcl_synth` by their invented statuses: the status that is sent, and the location,
@@ -45,10 +46,15 @@ pub fn read<'a>(
                 "vcl_hit" => hit(one, behind, &mut hints),
                 "vcl_pipe" => usize::from(is_pipe(one)),
                 "vcl_synth" => usize::from(is_redirect(one, &mut hints.redirects)),
+                "vcl_purge" => usize::from(is_refetch(one, out)),
                 _ => 0,
             };
             if known == 0 {
-                out.lose(&one.at(), name, "this subroutine has no equivalent");
+                let reason = match LATE.contains(name) && turns_away(one) {
+                    true => "its refusals are for all requests, whether stored or not",
+                    false => "this subroutine has no equivalent",
+                };
+                out.lose(&one.at(), name, reason);
                 if LATE.contains(name) {
                     hints.late.entry(name).or_default().push(one);
                 }
@@ -77,6 +83,21 @@ fn returns(name: &str, one: &Statement) -> bool {
             "vcl_fini" => action == "ok",
             _ => false,
         }
+}
+
+/// Returns whether a statement of `vcl_purge` only makes the request again, as one that fetches.
+fn is_refetch(one: &Statement, out: &mut Output) -> bool {
+    match one.word(0) {
+        "if" => one.inner().iter().all(|inner| is_refetch(inner, out)),
+        "set" => one.word(1).starts_with("req."),
+        "return" if one.word(2) == "restart" => {
+            let reason =
+                "a purge is answered at once, and the page is fetched when it is asked for";
+            out.note(&one.at(), "vcl_purge", reason);
+            true
+        }
+        _ => false,
+    }
 }
 
 fn is_method(one: &Statement) -> bool {
