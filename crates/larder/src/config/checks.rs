@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, Uri, header};
@@ -15,6 +16,7 @@ use store::LayoutName;
 use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Resolver, Site};
 use crate::config::file::File;
 use crate::config::layers::{FileLayer, Layer, Location, Place, Problem};
+use crate::config::listen_addr;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::request_rule::RequestRule;
 use crate::config::rule_actions::RuleUpstream;
@@ -327,7 +329,9 @@ impl Checker<'_> {
     }
 
     fn servers(&mut self) {
-        if let Some(why) = self.config.reverse.as_deref().and_then(wrong_servers) {
+        let reverse = self.config.reverse.as_deref();
+        let wrong = |servers| wrong_servers(servers).or_else(|| self.own_server(servers));
+        if let Some(why) = reverse.and_then(wrong) {
             self.complain("reverse", why);
         }
         if self.config.reverse.is_some() && self.config.root.is_some() {
@@ -336,7 +340,9 @@ impl Checker<'_> {
         }
         for (site, line) in &self.file.sites {
             let wrong = match (&site.root, site.upstream.is_empty()) {
-                (None, _) => wrong_servers(&site.upstream),
+                (None, _) => {
+                    wrong_servers(&site.upstream).or_else(|| self.own_server(&site.upstream))
+                }
                 (Some(_), true) => None,
                 (Some(_), false) => Some("expected one of upstream and root, got both".to_owned()),
             };
@@ -345,6 +351,29 @@ impl Checker<'_> {
                 self.list.push(Problem { place, key, text });
             }
         }
+    }
+
+    /// Returns why a server among `servers` can be none: it is this program.
+    fn own_server(&self, servers: &[String]) -> Option<String> {
+        let listeners = self.config.all_listeners();
+        let listening = listeners.iter().filter_map(|listener| match &listener.address {
+            Some(ListenAddr::Ip(address)) => Some(*address),
+            _ => None,
+        });
+        let own: Vec<SocketAddr> = listening.chain(self.config.admin).collect();
+        let is_own = |server: &&String| {
+            let uri = server.split_whitespace().next().and_then(|url| url.parse::<Uri>().ok());
+            let address = uri.and_then(|uri| listen_addr::ip(uri.authority()?.as_str()));
+            address.is_some_and(|address| {
+                let is_here = |own: &SocketAddr| {
+                    own.ip() == address.ip()
+                        || (own.ip().is_unspecified() && address.ip().is_loopback())
+                };
+                own.iter().any(|own| own.port() == address.port() && is_here(own))
+            })
+        };
+        let server = servers.iter().find(is_own)?;
+        Some(format!("{server} is an address of Larder itself, which refuses such requests"))
     }
 
     /// Checks the settings of origin servers and of files, for each site.

@@ -14,7 +14,7 @@ use proxy::rules::request_rules::{
     Actions, Follow, Location, Reply, ReplyBody, Rewrite, ServerTemplate, Timeouts, TriedName,
     TryRoot,
 };
-use semantics::{Pattern, StatusPattern};
+use semantics::{Pattern, StatusPattern, Url};
 
 use crate::config::credentials::authorization;
 use crate::config::origin_server::Server;
@@ -90,7 +90,7 @@ impl RuleActions {
             allow_methods: methods.map_err(|error| ("allow-methods", error.to_string()))?,
             max_body: self.max_body,
             rewrites: self.rewrites()?,
-            host: self.set_host.as_deref().map(|text| template("set-host", text)).transpose()?,
+            host: self.set_host.as_deref().map(host).transpose()?,
             server: self.server()?,
             upstream: self.upstream_site(rule)?,
             allowed_hosts: if self.upstream.is_empty() { Vec::new() } else { hosts.clone() },
@@ -280,6 +280,15 @@ pub fn files_of(rule: &str) -> String {
 
 fn template(key: &'static str, text: &str) -> Result<Template, Wrong> {
     Template::parse(text, Stage::Request).map_err(|why| (key, why))
+}
+
+/// Reads the value of `set-host`.
+fn host(text: &str) -> Result<Template, Wrong> {
+    let is_host = text.contains('{') || Url::new("http", text, "/").is_ok();
+    match is_host {
+        true => template("set-host", text),
+        false => Err(("set-host", format!("expected host or host:port, got {text:?}"))),
+    }
 }
 
 fn path(key: &'static str, text: &str) -> Result<String, Wrong> {

@@ -298,6 +298,19 @@ fn contradictions() {
         problems("\nlisten = '127.0.0.1:3129'"),
         "larder.toml:2: listen: 127.0.0.1:3129 cannot be both: a proxy and the admin interface"
     );
+    for own in ["127.0.0.1:3129", "localhost:1"] {
+        assert_eq!(
+            problems(&format!("listen = '0.0.0.0:1'\nreverse = 'http://{own}'")),
+            format!(
+                "larder.toml:2: reverse: http://{own} is an address of Larder itself, which \
+                 refuses such requests"
+            )
+        );
+    }
+    assert_eq!(
+        problems("[[rule]]\nset-host = 'a b'"),
+        "larder.toml:1: rule.set-host: expected host or host:port, got \"a b\""
+    );
     assert_eq!(problems("cache = []"), "larder.toml:1: cache: expected at least one");
     let mixed = "larder.toml:1: cache: expected \"none\" alone, or values without it";
     assert_eq!(problems("cache = ['a', 'none']"), mixed);
