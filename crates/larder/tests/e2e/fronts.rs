@@ -26,7 +26,9 @@ fn nobody_reaches_the_admin_interface_through_the_proxy() {
 #[test]
 fn a_reverse_proxy_is_not_its_own_upstream() {
     let address = testkit::address::free();
-    let larder = Setup::reverse(&format!("http://{address}")).listen(address).start();
+    // The plain address is refused at start.
+    let mapped = format!("http://[::ffff:{}]:{}", address.ip(), address.port());
+    let larder = Setup::reverse(&mapped).listen(address).start();
     let reply = larder.get("/page");
     assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED"));
 }
