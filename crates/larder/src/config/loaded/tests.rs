@@ -289,15 +289,7 @@ fn no_cache_is_a_word() {
 }
 
 #[test]
-fn contradictions() {
-    assert_eq!(
-        problems("listen = ['127.0.0.1:1', '127.0.0.1:1']"),
-        "larder.toml:1: listen: 127.0.0.1:1 is given twice"
-    );
-    assert_eq!(
-        problems("\nlisten = '127.0.0.1:3129'"),
-        "larder.toml:2: listen: 127.0.0.1:3129 cannot be both: a proxy and the admin interface"
-    );
+fn an_origin_server_is_another_program_and_has_a_name() {
     for own in ["127.0.0.1:3129", "localhost:1"] {
         assert_eq!(
             problems(&format!("listen = '0.0.0.0:1'\nreverse = 'http://{own}'")),
@@ -310,6 +302,18 @@ fn contradictions() {
     assert_eq!(
         problems("[[rule]]\nset-host = 'a b'"),
         "larder.toml:1: rule.set-host: expected host or host:port, got \"a b\""
+    );
+}
+
+#[test]
+fn contradictions() {
+    assert_eq!(
+        problems("listen = ['127.0.0.1:1', '127.0.0.1:1']"),
+        "larder.toml:1: listen: 127.0.0.1:1 is given twice"
+    );
+    assert_eq!(
+        problems("\nlisten = '127.0.0.1:3129'"),
+        "larder.toml:2: listen: 127.0.0.1:3129 cannot be both: a proxy and the admin interface"
     );
     assert_eq!(problems("cache = []"), "larder.toml:1: cache: expected at least one");
     let mixed = "larder.toml:1: cache: expected \"none\" alone, or values without it";
