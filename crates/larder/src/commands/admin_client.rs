@@ -96,6 +96,10 @@ impl AdminClient {
     }
 
     fn no_answer(&self, error: &io::Error) -> Failure {
+        let error = match error.kind() {
+            io::ErrorKind::WouldBlock => format!("nothing came within {:?}", self.patience),
+            _ => error.to_string(),
+        };
         Failure::runtime(format!(
             "no response from the admin interface at {}: {error}; is larder running, and with \
              this address (--config, --admin)?",

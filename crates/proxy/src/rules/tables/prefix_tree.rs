@@ -67,20 +67,25 @@ impl PrefixTree {
     }
 
     /// Calls `found` with the positions of each entry that a text begins with.
-    pub fn each<'t>(&self, text: impl Iterator<Item = &'t u8>, mut found: impl FnMut(&[usize])) {
-        let mut text = text.map(u8::to_ascii_lowercase);
+    pub fn each<'t>(
+        &self,
+        mut text: impl Iterator<Item = &'t u8>,
+        mut found: impl FnMut(&[usize]),
+    ) {
+        let is = |known: u8, byte: &u8| *byte == known || byte.to_ascii_lowercase() == known;
         let mut node = &self.nodes[0];
         loop {
-            let label = &self.labels[node.label.clone()];
-            if !label.iter().all(|byte| text.next() == Some(*byte)) {
-                return;
+            for known in &self.labels[node.label.clone()] {
+                if !text.next().is_some_and(|byte| is(*known, byte)) {
+                    return;
+                }
             }
             if !node.positions.is_empty() {
                 found(&self.positions[node.positions.clone()]);
             }
             let Some(first) = text.next() else { return };
             let firsts = &self.firsts[node.children.clone()];
-            let Ok(child) = firsts.binary_search(&first) else { return };
+            let Ok(child) = firsts.binary_search(&first.to_ascii_lowercase()) else { return };
             node = &self.nodes[node.children.start + child];
         }
     }
