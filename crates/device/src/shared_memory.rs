@@ -8,6 +8,7 @@
 //! with all writes before it. All pages are allocated when the memory is opened, so no write can
 //! fail.
 
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -61,13 +62,14 @@ impl SharedMemory {
             .mode(0o600)
             .custom_flags(flags)
             .open(path)?;
-        check(&file)?;
         file.try_lock().map_err(|why| match why {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => {
                 io::Error::new(io::ErrorKind::ResourceBusy, "another process uses it")
             }
         })?;
+        // Locked first: until then `remove_unused` may remove the name.
+        check(&file)?;
         if file.metadata()?.len() != len as u64 {
             file.set_len(0)?;
             file.set_len(len as u64)?;
@@ -80,6 +82,23 @@ impl SharedMemory {
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let path = path.to_owned();
         Ok(SharedMemory(Backing::File(Mapping { start, len, path, _file: file })))
+    }
+
+    /// Removes the files in `directory` whose names `is_meant` selects and that killed processes
+    /// left. Files that a process uses, and files that [`SharedMemory::open`] would refuse, stay.
+    pub fn remove_unused(directory: &Path, is_meant: impl Fn(&OsStr) -> bool) {
+        if check_directory(directory).is_err() {
+            return;
+        }
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| is_meant(&entry.file_name())) {
+            let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits() as i32;
+            let file = File::options().read(true).custom_flags(flags).open(entry.path());
+            let Ok(file) = file else { continue };
+            if check(&file).is_ok() && file.try_lock().is_ok() {
+                _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Returns zeroed memory of a simulated machine. Clones made by [`SharedMemory::reopen`] see
@@ -231,6 +250,26 @@ mod tests {
         assert_eq!(memory.read(0, 20_000), vec![0; 20_000], "another length");
         memory.remove();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn memory_that_no_process_uses_is_removed() {
+        if !Path::new("/dev/shm").is_dir() {
+            eprintln!("SKIPPED: no /dev/shm");
+            return;
+        }
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for name in ["a-left", "b-left"] {
+            SharedMemory::open(&path(name), 4096).unwrap();
+        }
+        let used = SharedMemory::open(&path("a-used"), 4096).unwrap();
+        std::os::unix::fs::symlink(path("b-left"), path("a-link")).unwrap();
+        SharedMemory::remove_unused(directory.path(), |name| name.as_encoded_bytes()[0] == b'a');
+        let stays = |name: &str| path(name).symlink_metadata().is_ok();
+        let left = ["a-left", "b-left", "a-used", "a-link"].map(stays);
+        assert_eq!(left, [false, true, true, true]);
+        used.remove();
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl TestSetup {
     /// Returns the source of memory that outlives a killed process.
     pub(super) fn shared_memory(&self) -> SharedMemorySource {
         let memory = Arc::clone(&self.memory);
-        Arc::new(move |_, len| {
+        Arc::new(move |_, _, len| {
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
             let same = memory.take().filter(|memory| memory.size() == len);
             let memory = memory.insert(same.unwrap_or_else(|| SharedMemory::simulated(len)));

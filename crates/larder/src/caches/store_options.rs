@@ -2,6 +2,7 @@
 //! options, and the description at startup.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,30 +53,54 @@ pub fn admission_bytes(config: &Config) -> u64 {
     Admission::bytes(config.store.admission, config.store.admission_keys)
 }
 
-/// Returns a function that opens the memory of a cache in `directory`: the file `larder-UUID`. In
-/// place of the default it takes the runtime directory of a service manager, which knows when the
-/// service ends for good; the shared memory of its user may go with each process.
-fn shared_memory(mut directory: PathBuf) -> SharedMemorySource {
+/// Returns a function that opens the memory of the caches at `paths` in `directory`. In place of
+/// the default it takes the runtime directory of a service manager, which knows when the service
+/// ends for good; the shared memory of its user may go with each process.
+fn shared_memory(mut directory: PathBuf, paths: Vec<PathBuf>) -> SharedMemorySource {
     if directory == Path::new("/dev/shm")
         && let Some(given) = std::env::var_os("RUNTIME_DIRECTORY")
         && let Some(first) = std::env::split_paths(&given).next()
     {
         directory = first;
     }
-    Arc::new(move |uuid, len| {
-        let name = format!("larder-{:032x}", u128::from_be_bytes(*uuid));
-        let path = directory.join(name);
-        SharedMemory::open(&path, len)
-            .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))
+    Arc::new(move |device, uuid, len| {
+        let cache = paths.get(device).ok_or(io::ErrorKind::NotFound)?;
+        memory_of_cache(&directory, cache, uuid, len)
     })
 }
 
+/// Opens the memory of the cache `uuid` at the path `cache`: the file `larder-PATH-UUID`, where
+/// PATH is a hash. Removes the memory of earlier caches at this path. The names of two caches
+/// differ even if containers share `directory` and have the same paths.
+fn memory_of_cache(
+    directory: &Path,
+    cache: &Path,
+    uuid: &[u8; 16],
+    len: usize,
+) -> io::Result<SharedMemory> {
+    let canonical = cache.canonicalize().unwrap_or_else(|_| cache.to_owned());
+    let prefix = format!("larder-{:016x}-", fnv_1a(canonical.as_os_str().as_bytes()));
+    let name = format!("{prefix}{:032x}", u128::from_be_bytes(*uuid));
+    SharedMemory::remove_unused(directory, |other| {
+        other.as_bytes().starts_with(prefix.as_bytes()) && other != name.as_str()
+    });
+    let path = directory.join(name);
+    SharedMemory::open(&path, len)
+        .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))
+}
+
+fn fnv_1a(text: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    text.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
-    let paths = files.iter().map(|file| file.path().to_owned()).collect();
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+    let shared_memory =
+        config.shared_memory.clone().map(|directory| shared_memory(directory, paths.clone()));
     let on_event = Arc::new(progress::listener(paths));
     // The other nodes of a fleet follow the purges of this node.
     let purge_log = config.fleet.listen.is_some() || config.stream.is_some();
-    let shared_memory = config.shared_memory.clone().map(shared_memory);
     let memory = config.memory;
     Options { memory, on_event, purge_log, shared_memory, ..config.store.clone() }
 }
@@ -126,6 +151,29 @@ mod tests {
     /// Formats all options, so that fields added later are compared too.
     fn words(options: &Options) -> String {
         format!("{options:?}")
+    }
+
+    #[test]
+    fn the_memory_of_an_earlier_cache_at_the_path_is_removed() {
+        let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
+            eprintln!("SKIPPED: no /dev/shm");
+            return;
+        };
+        let open = |cache: &str, uuid| {
+            memory_of_cache(directory.path(), Path::new(cache), &[uuid; 16], 4096)
+        };
+        let mut kept = open("/cache/a", 1).unwrap();
+        kept.write(0, b"kept");
+        drop(kept);
+        // A copy of the cache at another path does not get its objects.
+        assert_eq!(open("/cache/b", 1).unwrap().read(0, 4), [0; 4]);
+        assert_eq!(open("/cache/a", 1).unwrap().read(0, 4), b"kept");
+        assert_eq!(open("/cache/a", 2).unwrap().read(0, 4), [0; 4]);
+        assert_eq!(directory.path().read_dir().unwrap().count(), 2);
+        let used = open("/cache/a", 2).unwrap();
+        assert!(open("/cache/a", 3).is_ok(), "another process, in a container with the same path");
+        assert!(open("/cache/a", 2).is_err(), "in use");
+        used.remove();
     }
 
     #[test]

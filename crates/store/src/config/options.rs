@@ -83,9 +83,10 @@ pub struct LocalityOptions {
     pub bytes: u32,
 }
 
-/// Opens the memory that outlives the process: see [`Options::shared_memory`].
+/// Opens the memory that outlives the process, given the number of the device, the cache's uuid and
+/// the number of bytes: see [`Options::shared_memory`].
 pub type SharedMemorySource =
-    Arc<dyn Fn(&[u8; 16], usize) -> io::Result<SharedMemory> + Send + Sync>;
+    Arc<dyn Fn(usize, &[u8; 16], usize) -> io::Result<SharedMemory> + Send + Sync>;
 
 /// Parameters of an open store; [`Options::default`] is Larder's choice.
 #[derive(Clone)]

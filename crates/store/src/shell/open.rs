@@ -106,7 +106,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             return;
         };
         let Superblock { uuid, generation, .. } = *core.superblock();
-        let event = match open(&uuid, size) {
+        let event = match open(device, &uuid, size) {
             Ok(memory) => {
                 let secret = &self.shared.secret;
                 let (memory, found) =
