@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use compression::Compress;
 use http::HeaderName;
@@ -16,7 +16,7 @@ use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
 use proxy::message::forwarded::Forwarded;
 use proxy::message::trace_context::Tracing;
-use proxy::observe::access_log::Format;
+use proxy::observe::access_log::{Destination, Format};
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
@@ -37,7 +37,7 @@ use crate::config::setting::OwnKey;
 use crate::config::sharing::SharingChoices;
 use crate::config::sizing;
 use crate::config::upstreams::UpstreamSettings;
-use crate::config::webroot::FileSettings;
+use crate::config::webroot::{FileSettings, PrivateFile};
 
 /// All settings of `larder serve`, each described in its declaration.
 #[derive(Clone, Debug, Default)]
@@ -247,6 +247,20 @@ impl Config {
             Some((site.called()?.to_owned(), Some(path).filter(|path| path.as_os_str() != "off")))
         });
         logs.collect()
+    }
+
+    /// Returns the files of the proxy that no root may serve.
+    pub fn private_files(&self) -> Vec<PrivateFile> {
+        let file = |kind, path: &Path| PrivateFile { kind, path: path.to_owned() };
+        let caches = self.cache.iter().map(|path| file("cache", path));
+        let logs =
+            self.access_log.clone().into_iter().chain(self.site_logs().into_values().flatten());
+        let logs = logs.filter_map(|log| match Destination::parse(&log) {
+            Ok(Destination::File(path)) => Some(file("access log", &path)),
+            _ => None,
+        });
+        let token = self.admin_token_file.iter().map(|path| file("admin token", path));
+        caches.chain(logs).chain(token).collect()
     }
 
     /// Returns whether this is a reverse proxy or a web server.

@@ -109,6 +109,7 @@ fn compress(config: &Config) -> Result<Compress, String> {
 /// and opens directories that are not yet `open`. The error is a sentence.
 pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, String> {
     let (mut sites, mut hidden) = (Vec::new(), hidden_sites(config)?);
+    let private = config.private_files();
     for site in &config.sites {
         let is_for_rules = site.is_for_rules();
         let name = site.called().unwrap_or_default().to_owned();
@@ -117,7 +118,7 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         let source = match &site.root {
             Some(root) => {
                 let settings = site.file_settings(&config.files);
-                Source::Other(settings.open(&name, root, site.stripped(), open, &config.cache)?)
+                Source::Other(settings.open(&name, root, site.stripped(), open, &private)?)
             }
             None => group(
                 &site.upstream_settings(&config.upstream_settings),
@@ -143,7 +144,7 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         sites.push(site.with_aliases(aliases));
     }
     if let Some(root) = &config.root {
-        let origin = config.files.open(DEFAULT_SITE, root, &[], open, &config.cache)?;
+        let origin = config.files.open(DEFAULT_SITE, root, &[], open, &private)?;
         let source = Source::Other(origin);
         sites.push(Site::new(DEFAULT_SITE, source).with_aliases(Aliases::of_every_host(ports)));
     }
@@ -157,7 +158,7 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
             true => config.files.without_directories(),
             false => config.files.without_listings(),
         };
-        let origin = settings.open(&name, root, &[], open, &config.cache)?;
+        let origin = settings.open(&name, root, &[], open, &private)?;
         hidden.push(Site::new(&name, Source::Other(origin)));
     }
     Ok(Front::reverse(sites).with_hidden(hidden))

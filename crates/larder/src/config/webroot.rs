@@ -72,13 +72,13 @@ impl FileSettings {
         root: &Path,
         strip: &[PathPrefix],
         open: &OpenRoots,
-        caches: &[PathBuf],
+        private: &[PrivateFile],
     ) -> Result<Arc<FileOrigin>, String> {
         let options = self.options().map_err(|(key, why)| format!("site {site}: {key}: {why}"));
         let mut options = options?;
         let name = |prefix: &PathPrefix| prefix.as_str().trim_start_matches('/').into();
         options.files.strip = strip.iter().map(name).collect();
-        open.origin(root, options, caches).map_err(|why| format!("site {site}: {why}"))
+        open.origin(root, options, private).map_err(|why| format!("site {site}: {why}"))
     }
 
     /// Returns the settings for files alone: no path of a directory has a response.
@@ -98,6 +98,14 @@ impl FileSettings {
     }
 }
 
+/// A file of the proxy that no root may serve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrivateFile {
+    /// Noun for messages.
+    pub kind: &'static str,
+    pub path: PathBuf,
+}
+
 /// The open directories, so that a reload or a second site can reuse one with all that is known of
 /// it.
 #[derive(Clone, Debug, Default)]
@@ -111,14 +119,20 @@ struct OpenRoot {
 }
 
 impl OpenRoots {
-    /// Returns the origin of a directory with these options. Opens the directory if it is not open,
-    /// unless one of our `caches` lies in it.
+    /// Returns the origin of a directory with these options. Opens the directory if it is not open.
+    /// Refuses a directory that a `private` file lies in.
     fn origin(
         &self,
         path: &Path,
         options: FileOptions,
-        caches: &[PathBuf],
+        private: &[PrivateFile],
     ) -> Result<Arc<FileOrigin>, String> {
+        if let Some(file) = private.iter().find(|file| is_inside(&file.path, path)) {
+            let (kind, file, root) = (file.kind, file.path.display(), path.display());
+            return Err(format!(
+                "the {kind} {file} lies in the root {root}, which would serve it: move one"
+            ));
+        }
         let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         roots.retain(|root| root.origin.strong_count() > 0);
         let same = |root: &&OpenRoot| root.path == path && root.options == options;
@@ -126,12 +140,6 @@ impl OpenRoots {
             return Ok(origin);
         }
         let origin = FileOrigin::open(path, options.clone()).map_err(|why| why.to_string())?;
-        if let Some(cache) = caches.iter().find(|cache| is_inside(cache, path)) {
-            let (cache, root) = (cache.display(), path.display());
-            return Err(format!(
-                "the cache {cache} lies in the root {root}, which would serve it: move one"
-            ));
-        }
         let weak = Arc::downgrade(&origin);
         roots.push(OpenRoot { path: path.to_owned(), options, origin: weak });
         Ok(origin)
@@ -163,6 +171,7 @@ fn key_of(why: &files::BadOptions) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::configuration::{Config, Site};
 
     #[test]
     fn a_directory_is_opened_once_for_the_same_options() {
@@ -181,5 +190,36 @@ mod tests {
         drop(first);
         assert!(closed.upgrade().is_none());
         open("a", one.path(), &[]);
+    }
+
+    #[test]
+    fn a_root_with_a_private_file_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| Some(root.path().join(name));
+        let site = Site { name: Some("a".into()), access_log: path("site.log"), ..Site::default() };
+        let of = |change: fn(&mut Config, Option<PathBuf>), path| {
+            let mut config = Config::default();
+            change(&mut config, path);
+            config.private_files()
+        };
+        let roots = OpenRoots::default();
+        let opened = |private: &[PrivateFile]| {
+            let opened = FileSettings::default().open("a", root.path(), &[], &roots, private);
+            opened.map_err(|why| why.replace(&root.path().display().to_string(), "ROOT"))
+        };
+        // An open root is refused too: a reload may move the log into it.
+        let _open = opened(&[]).unwrap();
+        let log = of(|config, path| config.access_log = path, path("access.log"));
+        let expected = "site a: the access log ROOT/access.log lies in the root ROOT, which would \
+                        serve it: move one";
+        assert_eq!(opened(&log).unwrap_err(), expected);
+        let token = of(|config, path| config.admin_token_file = path, path("token"));
+        assert!(opened(&token).unwrap_err().contains("admin token"));
+        let of_site = Config { sites: vec![site], ..Config::default() }.private_files();
+        assert!(opened(&of_site).unwrap_err().contains("access log"));
+        for elsewhere in ["-", "syslog:localhost:514"] {
+            let log = of(|config, path| config.access_log = path, Some(elsewhere.into()));
+            assert_eq!(log, [], "{elsewhere}");
+        }
     }
 }
