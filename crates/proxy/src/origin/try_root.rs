@@ -89,8 +89,13 @@ impl TryRootOrigin {
         let tries = self.tries.paths.as_ref().map_or(as_named.to_vec(), of_rule);
         let mut last = None;
         for (uri, is_directory) in tries {
-            // A date of one of the two would confirm what the other has.
-            let of_file = || without_date(for_path(again(), uri.as_ref()), |has_tag| !has_tag);
+            // A date of one of the two would confirm a stored response of the other. A HEAD has
+            // only the conditions of the client, and the cache does not evaluate them.
+            let of_file = || {
+                let request = for_path(again(), uri.as_ref());
+                let confirms = request.method() != Method::HEAD;
+                without_date(request, |has_tag| confirms && !has_tag)
+            };
             let found = self.files.clone().send(with, outgoing.with_request(&of_file)).await?;
             if is_of_file(&found) || found.status().is_server_error() {
                 return Ok(validated(found));

@@ -22,8 +22,8 @@ use semantics::forwarded::Hop;
 use semantics::ignored_fields::IGNORED;
 use semantics::scanned_path::ScannedPath;
 use semantics::{
-    MethodClass, RequestFacts, Settings, Spellings, StoredHead, Url, claims, forwarded, hop_by_hop,
-    max_forwards, value,
+    MethodClass, RequestFacts, Settings, Spellings, StoredHead, Url, claims, date, forwarded,
+    hop_by_hop, max_forwards, value,
 };
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
@@ -482,6 +482,11 @@ impl UpstreamRequest {
                 self.bad_response(services, format!("its response cannot be forwarded: {why}"))
             );
         }
+        let is_of_file = response.extensions().get::<OfFile>().is_some();
+        if is_of_file {
+            // Like any origin's: an older `Last-Modified` is then a strong validator.
+            response.headers_mut().insert(header::DATE, date::to_value(received));
+        }
         let is_settled = response.extensions().get::<FromPeer>().is_some();
         if !is_settled {
             // Only nodes of this fleet have decided on a response.
@@ -496,9 +501,7 @@ impl UpstreamRequest {
             let path = self.asked_path.as_deref().unwrap_or(self.uri.path());
             let of = self.settled(status);
             rule.settle(path, of, response.headers_mut(), received);
-            if response.extensions().get::<OfFile>().is_some()
-                && response.headers().contains_key(IGNORED)
-            {
+            if is_of_file && response.headers().contains_key(IGNORED) {
                 // What decides on a file is of the proxy itself.
                 response.headers_mut().insert(IGNORED, HeaderValue::from_static(""));
             }
