@@ -119,6 +119,24 @@ fn a_request_is_explained() {
 }
 
 #[test]
+fn a_response_that_is_not_stored_is_explained_as_such() {
+    let larder = Setup::reverse("http://127.0.0.1:9").start();
+    let stored = |query: &str| {
+        let query = format!("url=http://a.test/&answer=Cache-Control:max-age%3D60{query}");
+        let answer = explain(&larder, &query)["answer"].clone();
+        (answer["stored"] == json!(true), answer["why"].clone())
+    };
+    assert_eq!(stored("&answer=Vary:Accept"), (true, Value::Null));
+    for vary in ["X-Forwarded-For", "Accept,X-Forwarded-For"] {
+        let expected = (false, json!("varies-by-client"));
+        assert_eq!(stored(&format!("&answer=Vary:{vary}")), expected, "{vary}");
+    }
+    assert_eq!(stored("&header=If-Match:*"), (false, json!("precondition")));
+    let since = "&header=If-Unmodified-Since:Mon,+01+Jan+2024+00:00:00+GMT";
+    assert_eq!(stored(since), (false, json!("precondition")));
+}
+
+#[test]
 fn a_body_that_turns_out_too_large_is_not_stored() {
     let origin = Origin::start();
     let rule = "[[rule]]\nresponses = [{ larger-than = '10K', store = false }]\n";

@@ -22,13 +22,12 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use http1::RequestHead;
 use semantics::freshness::Basis;
-use semantics::reuse::AgeLimit;
-use semantics::reuse::StalePermit;
+use semantics::reuse::{AgeLimit, Cause, StalePermit};
 use semantics::settings::lifetimes::StatusScope;
 use semantics::vary::Vary;
 use semantics::{
     ExchangeTimes, Fields, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url,
-    freshness, hop_by_hop, storability, vary,
+    forwarded, freshness, hop_by_hop, storability, vary,
 };
 use serde_json::{Value, json};
 use store::{Key, LookupOptions};
@@ -245,7 +244,7 @@ pub(crate) async fn explain(
     if let Some(found) = &found {
         case.add_found(found, &mut told);
     }
-    told["answer"] = case.answer(services, question).await?;
+    told["answer"] = case.answer(services, question, past).await?;
     Ok(told)
 }
 
@@ -567,17 +566,21 @@ impl ExplainedRequest<'_> {
         }
     }
 
-    /// Explains how a response would be treated: the given one, or the origin's own.
-    async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
-        let requested = services.clock.time();
-        let (from, status, headers) = match &question.answer {
+    /// Returns the response to explain, the given one or the origin's own, and a word for which.
+    async fn response(
+        &self,
+        services: &Rc<Services>,
+        question: &Question,
+        requested: Time,
+    ) -> Result<Option<(&'static str, StatusCode, HeaderMap)>, String> {
+        Ok(match &question.answer {
             Some((status, headers)) => {
                 let mut headers = headers.clone();
                 if let Some(rule) = &self.rule {
                     let of = Settled { status: *status, confirms: *status, confirmed: None };
                     rule.settle(self.target.path.text, of, &mut headers, requested);
                 }
-                ("given", *status, headers)
+                Some(("given", *status, headers))
             }
             None if question.ask => {
                 if let Some(denial) = self.denial() {
@@ -598,9 +601,24 @@ impl ExplainedRequest<'_> {
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;
                 let (head, _body) = response.into_parts();
-                ("origin", head.status, head.headers)
+                Some(("origin", head.status, head.headers))
             }
-            None => return Ok(Value::Null),
+            None => None,
+        })
+    }
+
+    /// Explains how a response would be treated. `past` is why the request passes the cache, if
+    /// it does.
+    async fn answer(
+        &self,
+        services: &Rc<Services>,
+        question: &Question,
+        past: Option<&'static str>,
+    ) -> Result<Value, String> {
+        let requested = services.clock.time();
+        let Some((from, status, headers)) = self.response(services, question, requested).await?
+        else {
+            return Ok(Value::Null);
         };
         let times = ExchangeTimes { requested, received: services.clock.time() };
         let decided = self.rule.as_ref().and_then(|rule| rule.decided(status, &headers));
@@ -617,17 +635,22 @@ impl ExplainedRequest<'_> {
             .map(|key| self.setting(key, settings));
         let inapplicable =
             freshness::inapplicable(target, status, &headers, &directives, received, settings);
-        let vary = match Vary::of(&headers) {
+        let vary = Vary::of(&headers);
+        let tells_apart = forwarded::tells_clients_apart(&self.options.forwarded.add, &vary);
+        let bypassed = self.rule.as_ref().is_some_and(|rule| rule.bypass);
+        let why = judged.err().map(|why| why.name());
+        let why = why.or(tells_apart.then_some("varies-by-client"));
+        let why = why.or(past).or(bypassed.then_some("rule"));
+        let vary = match vary {
             Vary::None => Vec::new(),
             Vary::Names(names) => names.iter().map(ToString::to_string).collect(),
             Vary::Star => vec!["*".to_owned()],
         };
-        let bypassed = self.rule.as_ref().is_some_and(|rule| rule.bypass);
         Ok(json!({
             "from": from,
             "status": status.as_u16(),
-            "stored": judged.is_ok() && !bypassed,
-            "why": judged.err().map(|why| why.name()).or(bypassed.then_some("rule")),
+            "stored": why.is_none(),
+            "why": why,
             "lifetime": freshness.lifetime.get(),
             "lifetime_from": set.unwrap_or_else(|| basis(freshness.basis).to_owned()),
             "not_applied": self.not_applied(status, &headers, &inapplicable),
@@ -714,7 +737,7 @@ fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
         None => "join the running fetch: its response has not arrived yet".to_owned(),
         Some((age, None)) => format!("join the running fetch: fresh, {} s old", age.get()),
         Some((_, Some(permit))) => {
-            format!("join the running fetch: stale, which {permit:?} permits")
+            format!("join the running fetch: stale, which {} permits", permit_name(permit))
         }
     }
 }
@@ -737,11 +760,11 @@ fn in_words(plan: &Plan, conditional: bool) -> String {
             format!("answer from the cache: fresh, {} s old", age.get())
         }
         Plan::Serve { stale: Some(permit), .. } => {
-            format!("answer from the cache: stale, which {permit:?} permits")
+            format!("answer from the cache: stale, which {} permits", permit_name(*permit))
         }
         Plan::Validate { cause, .. } => {
             let how = if conditional { "with a condition" } else { "for a new answer" };
-            format!("ask the origin {how}: {cause:?}")
+            format!("ask the origin {how}: {}", in_words_of_cause(*cause))
         }
         Plan::Fetch(FetchReason::Nothing) => "ask the origin".to_owned(),
         Plan::Fetch(FetchReason::OlderKey) => {
@@ -756,7 +779,30 @@ fn in_words(plan: &Plan, conditional: bool) -> String {
         }
         Plan::Pass(why) => format!("pass it on ({})", why.name()),
         Plan::Refuse(None) => "answer 504: nothing is stored, and only-if-cached".to_owned(),
-        Plan::Refuse(Some(cause)) => format!("answer 504: {cause:?}, and only-if-cached"),
+        Plan::Refuse(Some(cause)) => {
+            format!("answer 504: {}, and only-if-cached", in_words_of_cause(*cause))
+        }
+    }
+}
+
+/// Returns the directive that permits a stale response.
+fn permit_name(permit: StalePermit) -> &'static str {
+    match permit {
+        StalePermit::MaxStale => "max-stale",
+        StalePermit::WhileRevalidate => "stale-while-revalidate",
+    }
+}
+
+/// Describes why a stored response is not used.
+fn in_words_of_cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoCache => "the stored response has no-cache",
+        Cause::RequestNoCache => "the request has no-cache",
+        Cause::Expired => "the stored response is stale",
+        Cause::RequestMaxAge => "the stored response is older than the request's max-age",
+        Cause::RequestMinFresh => {
+            "the stored response is fresh for less than the request's min-fresh"
+        }
     }
 }
 

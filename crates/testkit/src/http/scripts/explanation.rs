@@ -96,11 +96,11 @@ fn another_story_is_noticed() {
         ("pass it on (no-store)", "BYPASS(no-store)", "MISS"),
         ("answer 504: nothing is stored, and only-if-cached", "ERROR(only-if-cached)", "MISS"),
         ("answer from the cache: fresh, 3 s old", "HIT_RAM", "REFRESHED"),
-        ("answer from the cache: stale, which MaxStale permits", "STALE(max-stale)", "HIT_DISK"),
+        ("answer from the cache: stale, which max-stale permits", "STALE(max-stale)", "HIT_DISK"),
         ("ask the origin", "MISS", "ERROR(only-if-cached)"),
         ("ask the origin", "MISS", "HIT_FILL"),
         ("join the running fetch: fresh, 1 s old", "HIT_FILL", "ERROR(only-if-cached)"),
-        ("ask the origin with a condition: Expired", "REVALIDATED", "HIT_RAM"),
+        ("ask the origin with a condition: the stored response is stale", "REVALIDATED", "HIT_RAM"),
     ] {
         assert_eq!(told(would).judge(&happened(right)), Ok(()));
         assert!(told(would).judge(&happened(wrong)).is_err(), "{would}");
