@@ -45,7 +45,8 @@ pub struct EngineOptions {
 
 impl From<Preset> for EngineOptions {
     fn from(preset: Preset) -> EngineOptions {
-        let shared_memory: SharedMemorySource = Arc::new(|_, len| Ok(SharedMemory::simulated(len)));
+        let shared_memory: SharedMemorySource =
+            Arc::new(|_, _, len| Ok(SharedMemory::simulated(len)));
         EngineOptions {
             options: Options { shared_memory: Some(shared_memory), ..preset.options },
             format: preset.format,
