@@ -61,7 +61,7 @@ impl StoredHead {
 
     /// Prepares the head of a response to `request` for storing, as [`StoredHead::new`], if it may
     /// be stored. Adds what the response is assumed to depend on
-    /// ([`assumed_vary`](crate::fields::assumed_vary)).
+    /// ([`assumed_vary`]).
     ///
     /// # Errors
     /// Those of [`storability::judge`].
