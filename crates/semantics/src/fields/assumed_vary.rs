@@ -20,9 +20,11 @@ pub(crate) const DEVICE: &str = "larder-device";
 /// The fields that tell variants of a page apart: the device, negotiation (RFC 9110, 12.5; RFC
 /// 7240), the requesting site (CORS), and the fields of scripts that want a part of the page or its
 /// data.
-const OF_PAGES: &str = "accept, accept-language, hx-boosted, hx-request, hx-target, \
-                        larder-device, next-router-prefetch, origin, prefer, rsc, save-data, \
-                        turbo-frame, x-inertia, x-pjax, x-requested-with";
+const OF_PAGES: &str = "accept, accept-language, hx-boosted, hx-history-restore-request, \
+                        hx-request, hx-target, larder-device, next-router-prefetch, \
+                        next-router-state-tree, origin, prefer, rsc, save-data, turbo-frame, \
+                        x-inertia, x-inertia-partial-component, x-inertia-partial-data, x-pjax, \
+                        x-pjax-container, x-requested-with, x-up-target";
 
 /// The same for files, such as fonts and images.
 const OF_FILES: &str = "origin";
