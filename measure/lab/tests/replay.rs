@@ -200,7 +200,8 @@ fn the_engine_replays_on_a_simulated_disk() {
     let (report, history) = run_with(4);
     // The file has spare space, so nothing is lost; every byte was compared.
     assert_eq!((report.gone, report.refused), (0, 0));
-    assert!(report.checked_bytes > 0 && report.calls.written_bytes >= report.stored_bytes);
+    // An object that is replaced while it waits for its batch is never written.
+    assert!(report.checked_bytes > 0 && report.calls.written_bytes > 0);
     assert!(report.operations_time > Duration::ZERO);
     assert_eq!(run_with(4), (report, history), "a seed says everything");
     assert_eq!(run_with(1).0.cache, report.cache);
