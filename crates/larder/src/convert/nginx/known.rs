@@ -162,6 +162,21 @@ pub const NEEDLESS: &[(&str, &str)] = &[
     ("limit_conn_log_level", "the access log has the outcome DENIED(concurrent)"),
 ];
 
+/// Directives by which something other than a server of HTTP or a directory responds.
+pub const APPLICATIONS: [&str; 11] = [
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+    "stub_status",
+    "content_by_lua",
+    "content_by_lua_block",
+    "content_by_lua_file",
+    "js_content",
+    "perl",
+];
+
 /// Directives that the other modules translate; they report what they cannot.
 pub const TRANSLATED: &[&str] = &[
     "http",
@@ -250,17 +265,6 @@ pub const TRANSLATED: &[&str] = &[
     "real_ip_header",
     "auth_basic_user_file",
     "satisfy",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "grpc_pass",
-    "memcached_pass",
-    "stub_status",
-    "content_by_lua",
-    "content_by_lua_block",
-    "content_by_lua_file",
-    "js_content",
-    "perl",
     "resolver",
     "disable_symlinks",
     "underscores_in_headers",
@@ -330,7 +334,10 @@ pub fn loss(directive: &Directive) -> Option<&'static str> {
     if is_check(name) {
         return None;
     }
-    if TRANSLATED.contains(&name) || NEEDLESS.iter().any(|(known, _)| *known == name) {
+    if TRANSLATED.contains(&name)
+        || APPLICATIONS.contains(&name)
+        || NEEDLESS.iter().any(|(known, _)| *known == name)
+    {
         return None;
     }
     let lost = LOST.iter().find(|(begin, _)| name.starts_with(begin));

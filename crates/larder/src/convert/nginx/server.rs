@@ -7,6 +7,7 @@ use crate::convert::nginx::access_log;
 use crate::convert::nginx::backend::{self, DEFAULTS, Directory, NEXT, Servers};
 use crate::convert::nginx::condition::Variables;
 use crate::convert::nginx::hosts;
+use crate::convert::nginx::known::APPLICATIONS;
 use crate::convert::nginx::limits;
 use crate::convert::nginx::location::{self, Source};
 use crate::convert::nginx::matching::{self, Kind, Location};
@@ -26,21 +27,6 @@ use crate::convert::nginx::tries::{self, Behind};
 use crate::convert::nginx::{Http, account};
 use crate::convert::output::{Output, Table, list, text};
 use crate::convert::rule_draft::{RuleDraft, Tests};
-
-/// Directives by which something other than a server of HTTP or a directory responds.
-const APPLICATIONS: [&str; 11] = [
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "grpc_pass",
-    "memcached_pass",
-    "stub_status",
-    "content_by_lua",
-    "content_by_lua_block",
-    "content_by_lua_file",
-    "js_content",
-    "perl",
-];
 
 /// Where the responses of a location come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
