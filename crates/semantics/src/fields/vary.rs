@@ -41,7 +41,7 @@ impl Vary {
     /// [`assumed_vary`]: crate::fields::assumed_vary
     pub fn of(headers: &HeaderMap) -> Vary {
         match IgnoredFields::of(headers).in_place_of_vary() {
-            Some(names) => Vary::of_members(names),
+            Some(names) => Vary::of_members(names.chain(list::members(headers, &ASSUMED))),
             None => Vary::of_members(
                 list::members(headers, &VARY).chain(list::members(headers, &ASSUMED)),
             ),
