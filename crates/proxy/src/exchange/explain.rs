@@ -768,7 +768,7 @@ fn in_words(plan: &Plan, conditional: bool) -> String {
         }
         Plan::Fetch(FetchReason::Nothing) => "ask the origin".to_owned(),
         Plan::Fetch(FetchReason::OlderKey) => {
-            "ask the origin: the stored response is older than the rule's key".to_owned()
+            "ask the origin: the stored response has another key than one stored now".to_owned()
         }
         Plan::Fetch(FetchReason::Outlived) => {
             "ask the origin: the stored response is stale beyond the permitted time".to_owned()

@@ -560,15 +560,18 @@ impl FetchTask {
         length: Option<u64>,
         new_marker: bool,
     ) -> Result<Writer, Refusal> {
-        if length.is_some_and(|length| self.is_too_large(length)) {
-            return Err(Refusal::TooLarge);
-        }
         if self.is_older_than_stored(head).await {
             return Err(Refusal::Overtaken);
         }
-        let marker = self.marker.as_ref().filter(|_| new_marker);
-        let hint = self.hint(head, length);
-        self.object_writer().insert(&self.key, marker, head.encode(), hint).await
+        let (writer, hint) = (self.object_writer(), self.hint(head, length));
+        // The marker leads waiting requests to this fetch, even if the response is too large.
+        if let Some(marker) = self.marker.as_ref().filter(|_| new_marker) {
+            Box::pin(writer.insert_marker(marker, hint.group)).await?;
+        }
+        if length.is_some_and(|length| self.is_too_large(length)) {
+            return Err(Refusal::TooLarge);
+        }
+        writer.insert(&self.key, None, head.encode(), hint).await
     }
 
     /// Returns whether a later response has been stored while the origin was slow with this one.

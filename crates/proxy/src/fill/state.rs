@@ -50,8 +50,8 @@ pub(crate) struct Fill {
     passed: AtomicU8,
     /// Hop count with which another node may be asked to fetch; `None` if none may.
     waits_with: Option<u8>,
-    /// True if the request that began the fill carries credentials.
-    has_credentials: bool,
+    /// True if no other request waits for the head.
+    waits_alone: bool,
     /// Mark of the rule that matched the request that began the fill, if the key includes the rule.
     rule_mark: Option<HeaderValue>,
     /// The window's share of the memory budget. It also wakes the fill's task.
@@ -218,7 +218,7 @@ pub(crate) enum Next {
 impl Fill {
     pub fn new(token: FetchToken, begun: Instant, share: Arc<WindowShare>) -> Fill {
         let (state, waits_with) = (Mutex::default(), None);
-        let (has_credentials, rule_mark, number) = (false, None, None);
+        let (waits_alone, rule_mark, number) = (false, None, None);
         let (renews, passed) = (AtomicBool::new(false), AtomicU8::new(0));
         Fill {
             state,
@@ -228,7 +228,7 @@ impl Fill {
             renews,
             passed,
             waits_with,
-            has_credentials,
+            waits_alone,
             rule_mark,
             share,
         }
@@ -273,15 +273,15 @@ impl Fill {
         self.rule_mark.as_ref()
     }
 
-    /// Records whether the request that begins the fill carries credentials. The response may then
-    /// be for that client only, and other requests do not wait to find out.
-    pub fn with_credentials(mut self, has_credentials: bool) -> Fill {
-        self.has_credentials = has_credentials;
+    /// Records whether other requests should not wait for the head: the request that begins the
+    /// fill carries credentials, or is for a stream of events.
+    pub fn waiting_alone_if(mut self, waits_alone: bool) -> Fill {
+        self.waits_alone = waits_alone;
         self
     }
 
-    pub fn has_credentials(&self) -> bool {
-        self.has_credentials
+    pub fn waits_alone(&self) -> bool {
+        self.waits_alone
     }
 
     /// Sets the hop count with which another node may be asked to fetch.

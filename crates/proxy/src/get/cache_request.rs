@@ -30,7 +30,7 @@ use crate::get::direct_fetch;
 use crate::get::direct_fetch::DirectResponse::{Relayed, Storable};
 use crate::get::direct_fetch::{FetchedResponse, Keep, fetch};
 use crate::get::fill_response::{FillResponder, Role};
-use crate::get::fit::{Fit, FitInput};
+use crate::get::fit::{Fit, FitInput, wants_events};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
 use crate::get::vouching;
@@ -574,9 +574,10 @@ impl CacheRequest<'_> {
         let token = self.store.begin_fetch(self.primary);
         let share = shared.fill_budget.share(self.primary.locality().site);
         let fill = Fill::new(token, clock.instant(), share);
-        let has_credentials = self.context.facts.has_credentials();
+        let waits_alone =
+            self.context.facts.has_credentials() || wants_events(&self.context.head.fields);
         fill.waiting_with(asking.and_then(Asking::waits_with))
-            .with_credentials(has_credentials)
+            .waiting_alone_if(waits_alone)
             .with_rule_mark(self.context.rule_mark().cloned())
     }
 

@@ -106,7 +106,7 @@ impl<'a> FitInput<'a> {
         match fill.stage() {
             // The head decides whether a response to credentials may be shared.
             FillStage::Waiting if self.facts.has_credentials() || self.wants_events => Fit::Alone,
-            FillStage::Waiting if fill.has_credentials() => Fit::Another,
+            FillStage::Waiting if fill.waits_alone() => Fit::Another,
             // The origin may have lost the request but still respond to others.
             FillStage::Waiting
                 if self.services.clock.since(fill.begun()) >= self.options.fill.wait =>

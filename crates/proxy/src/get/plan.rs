@@ -36,7 +36,8 @@ pub(crate) enum Plan {
 pub(crate) enum FetchReason {
     /// Nothing is stored for the request.
     Nothing,
-    /// The stored response was not keyed by all fields that the rule now adds to the key.
+    /// The stored response was not keyed by all fields that the rule now adds to the key, or that a
+    /// response without a stated lifetime is assumed to depend on.
     OlderKey,
     /// The stored response has been stale for longer than the operator permits.
     Outlived,
@@ -95,7 +96,9 @@ impl<'a> PlanInput<'a> {
         &self,
         stored: &StoredFacts<'_, impl Fn(&str) -> bool>,
     ) -> (Plan, Option<Event>) {
-        if !is_keyed_by_rule(self.rule, &stored.selects) {
+        if !is_keyed_by_rule(self.rule, &stored.selects)
+            || !reuse::is_keyed_as_assumed(stored.packed, &stored.selects, self.settings)
+        {
             return (self.fetch(FetchReason::OlderKey), MISS);
         }
         let reuse = self.reuse(stored);

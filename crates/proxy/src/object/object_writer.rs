@@ -116,7 +116,11 @@ impl ObjectWriter<'_> {
     /// Stores a marker, an object without a body. The marker that it extends must still be stored:
     /// it was read before the fetch began, and objects removed since then must not come back. A
     /// later removal overtakes the fetch.
-    async fn insert_marker(&self, marker: &VaryMarker, group: Option<u64>) -> Result<(), Refusal> {
+    pub async fn insert_marker(
+        &self,
+        marker: &VaryMarker,
+        group: Option<u64>,
+    ) -> Result<(), Refusal> {
         let stored = match self.store.lookup(self.primary).await {
             Lookup::Hit(entry) => Metadata::of(&entry).and_then(Metadata::into_marker),
             _ => None,

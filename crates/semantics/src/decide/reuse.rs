@@ -7,6 +7,7 @@
 use http::StatusCode;
 use http::header::HeaderName;
 
+use crate::fields::assumed_vary;
 use crate::fields::cache_control::{Delta, MaxStale};
 use crate::request::facts::{MethodClass, RequestFacts};
 use crate::settings::stale_cases::StaleCases;
@@ -252,6 +253,17 @@ fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bo
 /// stated, or the fields that identify the client selected the response.
 fn is_shared(stored: &Packed, selects: impl Fn(&str) -> bool, request: &RequestFacts) -> bool {
     stored.is_stated() || request.is_told_apart_by(selects)
+}
+
+/// Returns whether a response was selected by the fields that it is assumed to depend on
+/// ([`assumed_vary`]), if there must be any. One without them was stored under other settings, or a
+/// 304 has withdrawn its lifetime.
+pub fn is_keyed_as_assumed(
+    stored: &Packed,
+    selects: impl Fn(&str) -> bool,
+    settings: &Settings,
+) -> bool {
+    stored.is_stated() || !assumed_vary::is_added(settings) || selects(assumed_vary::OF_ALL)
 }
 
 /// Returns whether a response may be served stale at all. Careful sharing requires a stated

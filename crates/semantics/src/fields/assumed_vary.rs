@@ -9,10 +9,15 @@
 
 use http::header::{HeaderName, HeaderValue};
 
+use crate::settings::{Settings, Sharing};
+
 /// Field of stored responses with the names of the request fields. Clients never get it, and
 /// origins cannot set it. Its name is as long as [`crate::compressed::BODY_ID`], which makes it
 /// cheap to leave out of a response.
 pub const ASSUMED: HeaderName = HeaderName::from_static("larder-vary");
+
+/// The field that all responses with assumed fields are assumed to depend on.
+pub(crate) const OF_ALL: &str = OF_FILES;
 
 /// Name that stands for the class of the client's device, which its `User-Agent` names.
 pub(crate) const DEVICE: &str = "larder-device";
@@ -26,14 +31,35 @@ const OF_PAGES: &str = "accept, accept-language, hx-boosted, hx-history-restore-
                         x-inertia, x-inertia-partial-component, x-inertia-partial-data, x-pjax, \
                         x-pjax-container, x-requested-with, x-up-target";
 
+/// The same for images, fonts and the like whose URLs name no file. Some are made for the client.
+const OF_MEDIA: &str = "accept, larder-device, origin, save-data";
+
 /// The same for files, such as fonts and images.
 const OF_FILES: &str = "origin";
 
-/// Returns the value of [`ASSUMED`] for a response: a file or a page, and with or without a coding.
-pub(crate) fn value(is_file: bool, is_coded: bool) -> HeaderValue {
-    let names = if is_file { OF_FILES } else { OF_PAGES };
+/// Returns whether fields are assumed for responses without a stated lifetime.
+pub(crate) fn is_added(settings: &Settings) -> bool {
+    settings.sharing == Sharing::Careful && !settings.origin_vouches
+}
+
+/// Returns the value of [`ASSUMED`] for a response: whether its URL names a file, its
+/// `Content-Type`, and whether it has a coding.
+pub(crate) fn value(is_file: bool, content_type: Option<&[u8]>, is_coded: bool) -> HeaderValue {
+    let names = match is_file {
+        true => OF_FILES,
+        false if content_type.is_some_and(is_media) => OF_MEDIA,
+        false => OF_PAGES,
+    };
     let with_coding = is_coded.then(|| format!("{names}, accept-encoding"));
     // All of it is visible ASCII.
     let with_coding = with_coding.and_then(|names| HeaderValue::try_from(names).ok());
     with_coding.unwrap_or(HeaderValue::from_static(names))
+}
+
+/// Returns whether a `Content-Type` is that of an image, a font, sound or film.
+fn is_media(content_type: &[u8]) -> bool {
+    ["audio/", "font/", "image/", "video/"].iter().any(|top| {
+        let start = content_type.get(..top.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(top.as_bytes()))
+    })
 }

@@ -19,6 +19,7 @@ use std::io::Write as _;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::fields::assumed_vary;
 use crate::fields::vary;
 use crate::fields::view::Fields;
 use crate::request::scanned_path::{ScannedPath, is_usual_host};
@@ -161,8 +162,8 @@ pub fn primary_of(variant: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the fields that select the variant with this key, normalised as in the key. A request
-/// with these and no other fields of the marker selects it. `None` if it is not a variant under
-/// `marker`.
+/// with these and no other fields of the marker selects it, from a device of its class. `None` if
+/// it is not a variant under `marker`.
 pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
     let (_, rest) = split_variant(key)?;
     let mut rest = rest.strip_prefix(&marker.epoch().to_le_bytes()[..])?;
@@ -176,7 +177,10 @@ pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
                 let (length, further) = rest.split_first_chunk::<4>()?;
                 let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
                 let (value, further) = further.split_at_checked(length)?;
-                fields.insert(name, HeaderValue::from_bytes(value).ok()?);
+                // The class of the device is no field.
+                if name != assumed_vary::DEVICE {
+                    fields.insert(name, HeaderValue::from_bytes(value).ok()?);
+                }
                 rest = further;
             }
             _ => return None,

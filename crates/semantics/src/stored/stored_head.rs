@@ -19,7 +19,7 @@ use crate::request::disguise;
 use crate::request::facts::{RequestFacts, TargetFacts};
 use crate::response::storability;
 use crate::response::storability::NotStorable;
-use crate::settings::{Settings, Sharing};
+use crate::settings::Settings;
 use crate::stored::encoding::{Damaged, HEAD, SPELLED, VERSION, take};
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{ExchangeTimes, Seconds, Time};
@@ -76,13 +76,11 @@ impl StoredHead {
         storability::judge_by(request, status, headers, &directives, times, settings)?;
         let mut head =
             StoredHead::with(request.target, status, headers, &directives, times, settings);
-        let is_meant_for_all =
-            head.packed.is_stated() || settings.origin_vouches || settings.sharing == Sharing::Rfc;
-        if !is_meant_for_all {
+        if !head.packed.is_stated() && assumed_vary::is_added(settings) {
             let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-            let is_file = request.target.names_file && !kind.is_some_and(disguise::is_document);
             let is_coded = head.headers.contains_key(CONTENT_ENCODING);
-            head.headers.insert(ASSUMED, assumed_vary::value(is_file, is_coded));
+            let is_file = request.target.names_file && !kind.is_some_and(disguise::is_document);
+            head.headers.insert(ASSUMED, assumed_vary::value(is_file, kind, is_coded));
         }
         Ok(head)
     }
