@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode, header};
 use net::random::random;
 use semantics::multipart::Multipart;
@@ -83,7 +83,7 @@ pub(crate) fn build(
             status = StatusCode::RANGE_NOT_SATISFIABLE;
             one_exchange::remove_content_digests(&mut headers);
             headers.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
-            for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING] {
+            for name in OF_THE_WHOLE {
                 headers.remove(name);
             }
             BodySource::Empty
@@ -104,6 +104,19 @@ pub(crate) fn build(
     *response.headers_mut() = headers;
     response
 }
+
+/// Fields of a stored response that a 416 lacks: they describe its body, and its lifetime, by which
+/// another cache would keep the refusal.
+const OF_THE_WHOLE: [HeaderName; 8] = [
+    header::CACHE_CONTROL,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::ETAG,
+    header::EXPIRES,
+    header::LAST_MODIFIED,
+];
 
 pub(crate) struct StoredBytes<'a, F> {
     /// The encoded head, which [`EncodedHead::read`] has checked.

@@ -375,7 +375,8 @@ impl Case<'_> {
         {
             return Fallback::default();
         }
-        let origin = self.stored.stale_if_error().unwrap_or(self.settings.stale_if_error);
+        let said = self.stored.stale_if_error();
+        let origin = said.unwrap_or(self.settings.stale_if_error);
         let client = self.request.directives.stale_if_error.or_zero_when_invalid();
         let by_origin = self.is_within(origin) && !self.forbids_stale_extensions();
         let by_client = self.is_within(client.unwrap_or_default()) && !self.forbids_stale();
@@ -384,6 +385,7 @@ impl Case<'_> {
             && !self.forbids_stale()
             && !self.is_too_old_for_client()
             && !self.is_too_short_for_client()
+            && said.is_none_or(|said| self.is_within(said))
             && self.is_within(self.settings.stale_when_unreachable);
         match on_error || disconnected {
             true => Fallback { on_error, on_unreachable: true, cases: self.settings.stale_if },
@@ -595,7 +597,7 @@ mod tests {
             ("max-age=60, stale-while-revalidate=x", "x", 60, "validate Expired +unreachable"),
             ("max-age=60, stale-while-revalidate=9", "max-age=0", 69, "validate Expired"),
             ("max-age=60, stale-if-error=9", "x", 69, "validate Expired +error +unreachable"),
-            ("max-age=60, stale-if-error=9", "x", 70, "validate Expired +unreachable"),
+            ("max-age=60, stale-if-error=9", "x", 70, "validate Expired"),
             ("max-age=60", "stale-if-error=9", 69, "validate Expired +error +unreachable"),
             (
                 "max-age=60, stale-if-error=9",

@@ -16,6 +16,7 @@ use http::{Method, StatusCode};
 use crate::fields::date;
 use crate::fields::etag;
 use crate::fields::etag::EntityTag;
+use crate::fields::one_exchange;
 use crate::fields::view::{EditFields, Fields, only_line};
 use crate::settings::name_filter::begins_with;
 use crate::settings::usual_names::UsualNames;
@@ -317,7 +318,9 @@ const LEFT_OUT_OF_304: [HeaderName; 7] = [
 /// Returns whether a 304 made from a stored response omits a field: it describes a body (RFC 9110,
 /// 15.4.5), or is the `Last-Modified` of a response that `has_etag`.
 pub fn is_left_out_of_304(name: &str, has_etag: bool) -> bool {
-    LEFT_OUT_OF_304.iter().any(|known| known == name) || (has_etag && LAST_MODIFIED == *name)
+    LEFT_OUT_OF_304.iter().any(|known| known == name)
+        || one_exchange::is_content_digest(name)
+        || (has_etag && LAST_MODIFIED == *name)
 }
 
 /// Returns the headers of a 304 for a stored response ([`is_left_out_of_304`]).
@@ -326,6 +329,7 @@ pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
     for name in LEFT_OUT_OF_304 {
         headers.remove(name);
     }
+    one_exchange::remove_content_digests(&mut headers);
     if headers.contains_key(ETAG) {
         headers.remove(LAST_MODIFIED);
     }

@@ -23,8 +23,9 @@ pub enum MethodClass {
     Unsafe,
 }
 
-/// Methods beyond RFC 9110 that are registered as safe (RFC 4918, RFC 3253, RFC 5323).
-const REGISTERED_AS_SAFE: [&str; 3] = ["PROPFIND", "REPORT", "SEARCH"];
+/// Methods beyond RFC 9110 that are registered as safe (RFC 4918, RFC 3253, RFC 5323), and
+/// QUERY, which is defined so.
+const REGISTERED_AS_SAFE: [&str; 4] = ["PROPFIND", "QUERY", "REPORT", "SEARCH"];
 
 impl MethodClass {
     /// Returns the class of `method`.
