@@ -27,8 +27,9 @@ pub struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// Returns the URLs whose stored responses become invalid: the target, the URLs in `Location`
-    /// and `Content-Location` at the same origin, and the `Destination` at the same authority.
+    /// Returns the URLs whose stored responses become invalid: the target, also without its query,
+    /// which may say only how the resource is changed; the URLs in `Location` and
+    /// `Content-Location` at the same origin, and the `Destination` at the same authority.
     /// Empty for a safe method and for an error response, since nothing changed.
     pub fn targets(&self) -> Vec<Url> {
         let succeeded = self.status.is_success() || self.status.is_redirection();
@@ -40,7 +41,7 @@ impl Write<'_> {
         let named = names.into_iter().flat_map(|name| self.response.get_all(name));
         let named = named.filter_map(|value| self.url.resolve(text(value)?));
         let named = named.filter(|target| target.same_origin(self.url));
-        for target in named.chain(self.destination()) {
+        for target in named.chain(self.destination()).chain([self.url.without_query()]) {
             if !targets.contains(&target) {
                 targets.push(target);
             }
@@ -153,7 +154,7 @@ mod tests {
             ("MOVE", "/a/b/", 204, &["Destination: /"], &["/a/b/", "/"], &["/a/b/"]),
             ("DELETE", "/a/", 204, &[], &["/a/"], &["/a/"]),
             ("DELETE", "/a", 204, &[], &["/a"], &[]),
-            ("DELETE", "/a?b", 207, &[], &["/a?b"], &["/a/"]),
+            ("DELETE", "/a?b", 207, &[], &["/a?b", "/a"], &["/a/"]),
             ("DELETE", "/a", 204, &["Depth: infinity"], &["/a"], &["/a/"]),
             ("DELETE", "/a", 204, &["Depth: 0"], &["/a"], &[]),
             ("DELETE", "/a/", 200, &["Depth: infinity"], &["/a/"], &[]),
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn successful_unsafe_requests_invalidate_their_target() {
-        let page = ["http://a.example/dir/page?q"];
+        let page = ["http://a.example/dir/page?q", "http://a.example/dir/page"];
         for method in ["POST", "PUT", "DELETE", "PATCH", "UNHEARD-OF"] {
             for status in [200, 201, 204, 299, 303, 399] {
                 assert_eq!(invalidated(method, status, &[]), page, "{method} {status}");
@@ -199,8 +200,13 @@ mod tests {
         ];
         for (response, more) in cases {
             let all = invalidated("POST", 201, response);
-            assert_eq!(all[0], "http://a.example/dir/page?q");
-            assert_eq!(all[1..], *more, "{response:?}");
+            let (first, named) = all.split_first().unwrap();
+            let (last, named) = named.split_last().unwrap();
+            assert_eq!(
+                (&**first, &**last),
+                ("http://a.example/dir/page?q", "http://a.example/dir/page")
+            );
+            assert_eq!(*named, *more, "{response:?}");
         }
     }
 }

@@ -255,6 +255,12 @@ impl Packed {
         self
     }
 
+    /// Returns the facts without a lifetime, which was only guessed.
+    pub(crate) fn unguessed(mut self) -> Packed {
+        self.lifetime = Seconds::ZERO;
+        self
+    }
+
     /// Returns the facts with a lifetime that ends at `at`, unless it ends before. The origin's
     /// windows for stale use start there. `at` counts as past even if the clock was set back to
     /// before it.

@@ -77,6 +77,10 @@ impl StoredHead {
         let mut head =
             StoredHead::with(request.target, status, headers, &directives, times, settings);
         if !head.packed.is_stated() && assumed_vary::is_added(settings) {
+            // A client's own page changes with what the client does elsewhere.
+            if !request.is_told_apart_by(|_| false) {
+                head.packed = head.packed.unguessed();
+            }
             let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
             let is_coded = head.headers.contains_key(CONTENT_ENCODING);
             let is_file = request.target.names_file && !kind.is_some_and(disguise::is_document);
