@@ -72,23 +72,3 @@ fn many_large_objects_at_once_fit_in_the_same_memory() {
     });
     assert_memory(&larder, 16 << 20, 8);
 }
-
-#[test]
-fn requests_share_the_fetch_of_a_variant_that_is_too_large_to_store() {
-    let rule = "[[rule]]\npaths = [\"*\"]\nstore-max = \"1K\"\n";
-    let (origin, larder) = (Origin::start(), Setup::forward().config(rule).start());
-    let target = "/film?size=3000000&vary=accept-language&gate=end";
-    let request = get(&origin.url(target)).header("Accept-Language", "de").bytes();
-    let begun: Vec<_> = (0..2)
-        .map(|_| {
-            let mut client = larder.connect();
-            let head = client.send(&request).head();
-            (client, head)
-        })
-        .collect();
-    origin.open("end");
-    for (mut client, head) in begun {
-        assert_eq!(client.rest(head, "GET").len, 3_000_000);
-    }
-    assert_eq!(origin.fetches(target), 1);
-}
